@@ -242,6 +242,7 @@ class Example(KeyIndex):
                     epoch=number,
                     covered=KeyRange(ranges[0].after, ranges[-1].up_to),
                     changes_after=Offset(lower),
+                    server_run="",
                 )
             )
             self.database.mark(_mark_of(number))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
@@ -54,6 +55,20 @@ class SourceWatch(ABC):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingStart:
+    """
+    What is known before the rows are read.
+
+    :param changes_after: an offset whose transactions all later readers see.
+    :param server_run: identifies the server's run since it last recovered from a crash. A server may lose transactions
+        in a crash that readers saw before. Empty if the source cannot lose any.
+    """
+
+    changes_after: Offset
+    server_run: str = ""
+
+
 class PresentRows(ABC):
     """
     What a source offers whose rows can only be read as they are now, such as a database's.
@@ -63,19 +78,22 @@ class PresentRows(ABC):
     """
 
     @abstractmethod
-    def begin_reading(self) -> Offset:
+    def begin_reading(self) -> ReadingStart:
         """
-        Return an offset whose transactions all later readers see.
+        Return from where the rows that are read from now on need changes.
 
         :raises UpstreamUnavailableError: if the upstream does not answer.
         """
 
     @abstractmethod
-    def end_reading(self, name: str) -> None:
+    def end_reading(self, name: str, server_run: str) -> bool:
         """
         Mark that a reading has ended, and make sure that the next :meth:`Source.refresh` covers what its readers saw.
 
         :param name: identifies the reading.
+        :param server_run: of the reading's start.
+        :returns: ``False``, without a mark, if the server has crashed since the start. Then its readers may have seen
+            transactions that never will be in the log, so the rows have to be read again.
         """
 
     @abstractmethod

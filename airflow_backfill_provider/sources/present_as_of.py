@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from tenacity import Retrying, retry_if_result, wait_random_exponential
 
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, UpstreamUnavailableError
 from airflow_backfill_provider.core.keys import EVERYTHING
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.sql import quote
@@ -35,11 +35,14 @@ def present_as_of(
     :returns: the rows that have not changed since the offset, and the keys of those that have.
     :raises ConcurrentUpdateError: if all rows were removed at once since then.
     """
-    after = present.begin_reading()
+    start = present.begin_reading()
     read = reader.present_rows([EVERYTHING]).persist()
     read.count()
     name = f"reading {uuid.uuid4().hex}"
-    present.end_reading(name)
+    if not present.end_reading(name, start.server_run):
+        raise UpstreamUnavailableError(
+            f"{source.location}: the server crashed while its rows were read; nothing is lost, try again"
+        )
     ended_by = dt.datetime.now(dt.UTC)
 
     def seen_by() -> Offset | None:
@@ -55,5 +58,5 @@ def present_as_of(
         raise ConcurrentUpdateError(
             f"{source.location} was truncated, so its rows as of offset {offset} are gone; run an epoch, and try again"
         )
-    changed = reader.changes(min(after, offset), latest).select(*map(quote, key)).distinct()
+    changed = reader.changes(min(start.changes_after, offset), latest).select(*map(quote, key)).distinct()
     return without_keys(read, changed, key), changed

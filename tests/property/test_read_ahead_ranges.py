@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.strategies.cdc.planning import MOST_CONNECTIONS, ranges_to_read, rows_left
 from tests.builders import in_order, order_of
 from tests.strategies import key_columns, keys
@@ -133,7 +133,7 @@ def test_the_rows_that_are_left_are_those_of_files_that_end_after_the_view(job):
         FileStatistics(path=str(number), row_count=number, lower=key, upper=key)
         for number, key in enumerate(existing, 1)
     ]
-    assert rows_left(files, None, order) == sum(range(1, len(existing) + 1))
+    assert rows_left(files, EVERYTHING, order) == sum(range(1, len(existing) + 1))
     for position in sample:
         after = existing[existing.index(position) + 1 :]
-        assert rows_left(files, position, order) == sum(file.row_count for file in files if file.upper in after)
+        assert rows_left(files, KeyRange(position, None), order) == sum(file.row_count for file in files if file.upper in after)

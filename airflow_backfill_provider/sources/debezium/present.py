@@ -11,7 +11,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 from airflow_backfill_provider.core.errors import DatabaseUnavailableError
 from airflow_backfill_provider.core.keys import Position
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.base import PresentRows
+from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class PresentTable(PresentRows):
         self._table = table
         self._events_within = events_within
 
-    def begin_reading(self) -> Offset:
+    def begin_reading(self) -> ReadingStart:
         """
         Return the newest version of the events, once readers see all of its transactions.
 
@@ -51,7 +51,7 @@ class PresentTable(PresentRows):
         unseen = self._table.unseen_transactions()
         if waiting := self._source.transactions_among(newest, unseen):
             self._wait_for(waiting)
-        return newest
+        return ReadingStart(newest)
 
     @retry(
         retry=retry_if_exception_type(_NotSeenYetError),
@@ -67,8 +67,10 @@ class PresentTable(PresentRows):
                 "do not see it yet; is a synchronous standby down? Try again"
             )
 
-    def end_reading(self, name: str) -> None:
+    def end_reading(self, name: str, server_run: str) -> bool:
         """Do nothing: how long events need is known from the job's definition."""
+        del name, server_run
+        return True
 
     def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
         """Return the newest version at the time by which the events of all that readers saw are there."""

@@ -139,6 +139,16 @@ class Server:
     is_standby: bool
 
 
+def server_run(connection: Connection) -> str:
+    """
+    Return what identifies the server's run since it last recovered from a crash.
+
+    A recovery resets the server's statistics, also if only one of its processes was killed; a shutdown keeps them.
+    """
+    row = connection.execute("SELECT stats_reset::text FROM pg_stat_bgwriter").fetchone()
+    return (row and row[0]) or ""
+
+
 def server(connection: Connection) -> Server:
     """Describe the server."""
     row = connection.execute(_SERVER).fetchone()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.keys import Position
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.base import PresentRows
+from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
+from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.key_sample import sampled_keys
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
@@ -27,7 +28,7 @@ class PresentTable(PresentRows):
     def __init__(self, source: PostgresSource) -> None:
         self._source = source
 
-    def begin_reading(self) -> Offset:
+    def begin_reading(self) -> ReadingStart:
         """
         Return an offset whose transactions all later readers see.
 
@@ -36,10 +37,11 @@ class PresentTable(PresentRows):
         offset is one before the first of them.
         """
         with self._source.database.session() as connection:
+            server_run = catalog.server_run(connection)
             newest = newest_lsn(connection)
             unseen = unseen_transactions(connection)
         self._source.landing.land(at_least=newest)
-        return Offset(self._seen_in(unseen, newest))
+        return ReadingStart(Offset(self._seen_in(unseen, newest)), server_run)
 
     def seen_by_all(self, landed: int) -> int:
         """
@@ -56,10 +58,19 @@ class PresentTable(PresentRows):
         earliest = self._source.log.earliest_of(unseen.in_progress, up_to=landed, and_from=unseen.later_from)
         return landed if earliest is None else earliest - 1
 
-    def end_reading(self, name: str) -> None:
-        """Write a mark, which brings every commit before it to the disk, where the slot finds it."""
+    def end_reading(self, name: str, server_run: str) -> bool:
+        """
+        Write a mark, which brings every commit before it to the disk, where the slot finds it.
+
+        With ``synchronous_commit = off``, others see a transaction before it is on disk, and a crash loses it. After
+        one that came before the mark, readers may have seen such a transaction.
+        """
         with self._source.database.session() as connection:
+            # A crash in between ends the session.
+            if catalog.server_run(connection) != server_run:
+                return False
             self._source.slot.mark(connection, name)
+        return True
 
     def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""

@@ -31,11 +31,13 @@ class Reading:
     :param epoch: the epoch.
     :param covered: the keys that it covers.
     :param changes_after: an offset whose transactions are in the rows; later ones may be missing.
+    :param server_run: see :class:`~airflow_backfill_provider.sources.base.ReadingStart`.
     """
 
     epoch: int
     covered: KeyRange
     changes_after: Offset
+    server_run: str
 
     def ends_by(self, position: Position | None, order: KeyOrder) -> bool:
         """
@@ -52,6 +54,7 @@ class Reading:
             "after": order.encode(self.covered.after),
             "up_to": order.encode(self.covered.up_to),
             "changes_after": self.changes_after.model_dump(mode="json"),
+            "server_run": self.server_run,
         }
 
 
@@ -87,6 +90,8 @@ class ReadAheadFiles:
         """
         Return what was read ahead, from the first key on.
 
+        What was read again counts once, as it was read last.
+
         :param before: leave out this epoch and later ones.
         :raises StateError: if the log is damaged.
         """
@@ -97,7 +102,7 @@ class ReadAheadFiles:
                 commit = log.commit(version)
                 if commit is not None and "changes_after" in (stamp := stamp_of(commit)):
                     found.append(_reading(stamp, commit.timestamp, order))
-        return [reading for reading in found if before is None or reading.epoch < before]
+        return _without_repeated([reading for reading in found if before is None or reading.epoch < before], order)
 
     def statistics(self, order: KeyOrder) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """Return the files with bounds of their keys, and an index of exact keys."""
@@ -108,6 +113,22 @@ class ReadAheadFiles:
     def drop(self) -> None:
         """Delete the table, if it exists."""
         drop_table(self.path, self._options)
+
+
+def _without_repeated(readings: Sequence[CommittedReading], order: KeyOrder) -> list[CommittedReading]:
+    """Leave out what was read again: a later reading begins where it began, or before."""
+    found: list[CommittedReading] = []
+    for reading in readings:
+        while found and _begins_by(reading, found[-1], order):
+            found.pop()
+        found.append(reading)
+    return found
+
+
+def _begins_by(later: Reading, earlier: Reading, order: KeyOrder) -> bool:
+    if later.covered.after is None or earlier.covered.after is None:
+        return later.covered.after is None
+    return order.compare(later.covered.after, earlier.covered.after) <= 0
 
 
 def _reading(stamp: Mapping[str, object], committed_at: dt.datetime, order: KeyOrder) -> CommittedReading:
@@ -121,6 +142,7 @@ def _reading(stamp: Mapping[str, object], committed_at: dt.datetime, order: KeyO
         epoch=int(str(stamp["epoch"])),
         covered=KeyRange(order.decode(position("after")), order.decode(position("up_to"))),
         changes_after=Offset.model_validate(stamp["changes_after"]),
+        server_run=str(stamp.get("server_run", "")),
         committed_at=committed_at,
     )
 

@@ -124,13 +124,13 @@ def ranges_to_read(
     return tuple(KeyRange(after, to) for after, to in pairwise(bounds))
 
 
-def rows_left(statistics: Sequence[FileStatistics], read_up_to: Position | None, order: KeyOrder) -> int:
+def rows_left(statistics: Sequence[FileStatistics], waiting: KeyRange, order: KeyOrder) -> int:
     """
     Estimate how many rows were read ahead and are not in the view yet.
 
-    :param read_up_to: the position of the view; ``None`` before the first chunk.
+    :param waiting: from the position of the view to the end of what counts. What lies beyond is read again.
     """
-    return sum(file.row_count for file in statistics if read_up_to is None or order.compare(file.upper, read_up_to) > 0)
+    return sum(file.row_count for file in statistics if waiting.contains(file.upper, order))
 
 
 def _count_up_to(bound: Position, sample: Sequence[Position], order: KeyOrder) -> int:

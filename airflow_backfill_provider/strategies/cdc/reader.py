@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, StateError
 from airflow_backfill_provider.core.keys import KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.net_changes import net_changes
@@ -29,6 +29,8 @@ from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, 
 from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, reading_name, rows_left
 from airflow_backfill_provider.strategies.cdc.sample import MOST_KEYS, read_sample, write_sample
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+
+logger = logging.getLogger(__name__)
 
 READ_AHEAD = "read-ahead"
 """The name of the write that appends the rows that an epoch reads ahead."""
@@ -126,22 +128,23 @@ class CdcReader(SnapshotReader):
         if barrier.completes or barrier.paused or barrier.rate_limit == 0:
             return
         if self._table.is_written(READ_AHEAD, self._identity, barrier):
-            # The attempt that wrote it may have died before this.
-            self._present.end_reading(reading_name(settings, barrier.epoch))
+            # The attempt that wrote it may have died before its end.
+            self._ended(self._files.readings(settings.scan.order))
             return
         order = settings.scan.order
-        readings = self._files.readings(order)
-        self._end_last(readings)
+        readings = self._ended(self._files.readings(order))
         begin = readings[-1].covered.up_to if readings else settings.keys.after
         if readings and begin == settings.keys.up_to:
             return
         ranges = self._ranges(barrier, begin)
         if ranges is None:
             return
+        start = self._present.begin_reading()
         reading = Reading(
             epoch=barrier.epoch,
             covered=KeyRange(ranges[0].after, ranges[-1].up_to),
-            changes_after=self._present.begin_reading(),
+            changes_after=start.changes_after,
+            server_run=start.server_run,
         )
         read = rows.present_rows(ranges)
         own = rows.own
@@ -158,14 +161,31 @@ class CdcReader(SnapshotReader):
         reached(CrashPoint.BEFORE_READ_AHEAD_COMMIT)
         self._table.append(laid_out, READ_AHEAD, self._identity, barrier, reading.facts(order))
         reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
-        self._present.end_reading(reading_name(settings, barrier.epoch))
+        self._end(reading)
 
-    def _end_last(self, readings: Sequence[CommittedReading]) -> None:
-        """End the last reading, if its epoch was given up before it did, so that no attempt of it follows."""
-        if readings:
-            name = reading_name(self._context.settings, readings[-1].epoch)
-            if self._present.seen_by(name, readings[-1].committed_at) is None:
-                self._present.end_reading(name)
+    def _ended(self, readings: list[CommittedReading]) -> list[CommittedReading]:
+        """
+        End the last reading, unless it is: its attempt may have died, or its epoch may have been given up.
+
+        :returns: the readings that count. If the last one cannot be ended, its range is read again.
+        """
+        if not readings:
+            return readings
+        *others, last = readings
+        is_ended = self._present.seen_by(reading_name(self._context.settings, last.epoch), last.committed_at)
+        return readings if is_ended is not None or self._end(last) else others
+
+    def _end(self, reading: Reading) -> bool:
+        """End a reading; return whether its rows count."""
+        name = reading_name(self._context.settings, reading.epoch)
+        if self._present.end_reading(name, reading.server_run):
+            return True
+        logger.warning(
+            "epoch %d read rows of %s while the server crashed; they are read again",
+            reading.epoch,
+            self._context.upstream.location,
+        )
+        return False
 
     def _ranges(self, barrier: Barrier, begin: Position | None) -> tuple[KeyRange, ...] | None:
         """Return the ranges to read next; ``None`` if enough was read ahead."""
@@ -177,7 +197,7 @@ class CdcReader(SnapshotReader):
             chunk = barrier.chunk(order)
             read = chunk or tuple(pinned.decoded(order) for pinned in barrier.read_before)
             statistics, _ = self._files.statistics(order)
-            rows -= rows_left(statistics, read[-1].up_to if read else None, order)
+            rows -= rows_left(statistics, KeyRange(read[-1].up_to if read else None, begin), order)
             if rows <= 0:
                 return None
         return ranges_to_read(
@@ -196,9 +216,10 @@ class CdcReader(SnapshotReader):
         """Return the rows in some ranges as of the window's end."""
         rows, order = self._context.job_rows, self._context.settings.scan.order
         up_to = barrier.chunk_offset
-        after = self._changes_after(barrier)
+        readings = self._unread(barrier)
+        after = min(reading.changes_after for reading in readings)
         wanted = in_any(order, ranges)
-        read = self._table.read().filter((F.col(rows.own.epoch) < barrier.epoch) & wanted)
+        read = self._table.read().filter(F.col(rows.own.epoch).isin([reading.epoch for reading in readings]) & wanted)
         if rows.reader.is_cleared(after, up_to):
             read = read.limit(0)
         expected = barrier.upstream.row_count if barrier.rate_limit is None else barrier.rate_limit
@@ -208,18 +229,18 @@ class CdcReader(SnapshotReader):
         finally:
             net.unpersist()
 
-    def _changes_after(self, barrier: Barrier) -> Offset:
-        """Return the offset after which the rows that were read before the epoch need changes."""
+    def _unread(self, barrier: Barrier) -> list[CommittedReading]:
+        """Return what was read before the epoch and is not in the view yet."""
         order = self._context.settings.scan.order
         readings = self._files.readings(order, before=barrier.epoch)
         position = barrier.read_before[-1].decoded(order).up_to if barrier.read_before else None
-        unread = [reading.changes_after for reading in readings if not reading.ends_by(position, order)]
+        unread = [reading for reading in readings if not reading.ends_by(position, order)]
         if not unread:
             raise EpochFailedError(
                 f"epoch {barrier.epoch} of job {barrier.job} has a chunk of rows that were not read ahead; its table "
                 f"at {self._location} was changed: rebuild the job"
             )
-        return min(unread)
+        return unread
 
     def require_untouched(self, barrier: Barrier, since: TableVersions | None) -> dict[str, TableVersion]:
         """Refuse rows that a foreign writer changed."""

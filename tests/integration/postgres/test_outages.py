@@ -63,6 +63,41 @@ def test_an_epoch_is_completed_after_the_server_died_at_any_of_its_points(shop: 
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
+    shop: Shop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """I1: with asynchronous commits, others see a transaction before it is on disk."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 60)
+    shop.create(rate_limit=20)
+    shop.epoch()
+    with shop.server_setting("wal_writer_delay", "10s"):
+        # The first commit wakes the process that writes the log, which then sleeps for the whole time.
+        shop.database.execute("SET synchronous_commit = off")
+        fill(shop, 100, 100)
+
+        def crash(reached: CrashPoint) -> None:
+            if reached is CrashPoint.BEFORE_READ_AHEAD_COMMIT:
+                shop.database.execute("DELETE FROM orders WHERE id = 21")
+                shop.database.execute("INSERT INTO orders VALUES (-1, 'taken back')")
+                shop.database.execute("UPDATE orders SET name = 'taken back' WHERE id BETWEEN 22 AND 40")
+                assert shop.table("SELECT name FROM orders WHERE id = 22") == [("taken back",)]
+            if reached is CrashPoint.AFTER_READ_AHEAD_COMMIT:
+                postgres.kill()
+                postgres.start()
+
+        crash_points.install(crash)
+        try:
+            shop.epoch()
+        finally:
+            crash_points.install(None)
+            shop.reconnect(postgres)
+    assert "while the server crashed; they are read again" in caplog.text
+    assert shop.table("SELECT name FROM orders WHERE id = 22") == [("n22",)]
+    shop.finish()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
+
+
 def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: PostgresServer) -> None:
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
     fill(shop, 1, 3)

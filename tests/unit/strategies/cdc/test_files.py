@@ -18,9 +18,9 @@ from tests.builders import commit_file, order_of
 ORDER = order_of("long", ("string", True))
 
 READINGS = [
-    Reading(epoch=2, covered=KeyRange(None, (5, "b")), changes_after=Offset(100)),
-    Reading(epoch=3, covered=KeyRange((5, "b"), (9, "a")), changes_after=Offset(90)),
-    Reading(epoch=7, covered=KeyRange((9, "a"), None), changes_after=Offset(2**63)),
+    Reading(epoch=2, covered=KeyRange(None, (5, "b")), changes_after=Offset(100), server_run="1"),
+    Reading(epoch=3, covered=KeyRange((5, "b"), (9, "a")), changes_after=Offset(90), server_run="2"),
+    Reading(epoch=7, covered=KeyRange((9, "a"), None), changes_after=Offset(2**63), server_run="2"),
 ]
 
 
@@ -45,7 +45,9 @@ def read_ahead(files, reading, *keys):
 def readings(files, **limits):
     """Return the readings as they were before they were committed."""
     return [
-        Reading(epoch=found.epoch, covered=found.covered, changes_after=found.changes_after)
+        Reading(
+            epoch=found.epoch, covered=found.covered, changes_after=found.changes_after, server_run=found.server_run
+        )
         for found in files.readings(ORDER, **limits)
     ]
 
@@ -58,7 +60,7 @@ def create(files):
 def test_the_facts_of_a_reading_are_json(reading):
     facts = reading.facts(ORDER)
     assert json.loads(json.dumps(facts))["changes_after"] == reading.changes_after.root
-    assert set(facts) == {"after", "up_to", "changes_after"}
+    assert set(facts) == {"after", "up_to", "changes_after", "server_run"}
 
 
 @pytest.mark.parametrize("changes_after", [Offset(5), BEGINNING, Offset((5, "a"))])
@@ -68,7 +70,7 @@ def test_the_facts_of_a_reading_are_json(reading):
     ids=str,
 )
 def test_a_reading_is_read_back_from_its_commit(files, covered, changes_after):
-    reading = Reading(epoch=3, covered=covered, changes_after=changes_after)
+    reading = Reading(epoch=3, covered=covered, changes_after=changes_after, server_run="")
     read_ahead(files, reading)
     assert readings(files) == [reading]
 
@@ -83,6 +85,27 @@ def test_readings_come_in_order_and_other_commits_are_none(files):
     for reading in READINGS[1:]:
         read_ahead(files, reading)
     assert readings(files) == READINGS
+
+
+def again(epoch, after, up_to):
+    return Reading(epoch=epoch, covered=KeyRange(after, up_to), changes_after=Offset(epoch), server_run="3")
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ([again(8, (9, "a"), (20, "z"))], [2, 3, 8]),
+        ([again(8, (9, "a"), None), again(9, (9, "a"), None)], [2, 3, 9]),
+        ([again(8, (5, "b"), (7, "z")), again(9, (7, "z"), None)], [2, 8, 9]),
+        ([again(8, None, (1, "z"))], [8]),
+    ],
+)
+def test_what_was_read_again_counts_once(files, later, expected):
+    """The server crashed while it was read."""
+    for reading in [*READINGS, *later]:
+        read_ahead(files, reading)
+    assert [reading.epoch for reading in files.readings(ORDER)] == expected
+    assert readings(files, before=8) == READINGS
 
 
 @pytest.mark.parametrize(("before", "count"), [(2, 0), (3, 1), (4, 2), (7, 2), (8, 3), (None, 3)])

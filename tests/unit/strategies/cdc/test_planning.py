@@ -99,5 +99,10 @@ def file_of(rows, upper):
 )
 def test_rows_are_left_in_files_that_end_after_the_view(position, left):
     files = [file_of(1, (10,)), file_of(10, (20,)), file_of(100, (30,))]
-    assert rows_left(files, position, ID) == left
-    assert rows_left([], position, ID) == 0
+    assert rows_left(files, KeyRange(position, None), ID) == left
+    assert rows_left([], KeyRange(position, None), ID) == 0
+
+
+def test_rows_that_are_read_again_are_not_left() -> None:
+    files = [file_of(1, (10,)), file_of(10, (20,)), file_of(100, (30,))]
+    assert rows_left(files, KeyRange((10,), (20,)), ID) == 10

@@ -36,7 +36,7 @@ class Marks(PresentRows):
     def begin_reading(self):
         raise AssertionError("planning reads nothing")
 
-    def end_reading(self, name):
+    def end_reading(self, name, server_run):
         raise AssertionError("planning reads nothing")
 
     def sample_keys(self, most):
@@ -75,7 +75,7 @@ def read_ahead(location, order, *readings):
     """Write a table with one commit for each range, ``(after, up_to, ids)``; the first one creates it."""
     for epoch, (after, up_to, ids) in enumerate([(None, None, ()), *readings]):
         covered = KeyRange(*(None if bound is None else (bound,) for bound in (after, up_to)))
-        reading = Reading(epoch=epoch, covered=covered, changes_after=Offset(epoch))
+        reading = Reading(epoch=epoch, covered=covered, changes_after=Offset(epoch), server_run="")
         stamp = {"event": "create"} if epoch == 0 else {**reading.facts(order), "event": "epoch", "epoch": epoch}
         write_deltalake(
             location,
