@@ -215,7 +215,7 @@ class Example(KeyIndex):
         begin = self.readings[-1].covered.up_to if self.readings else None
         if self.readings and begin is None:
             return
-        left = rows_left(self._statistics(), read[-1].up_to if read else None, ORDER)
+        left = rows_left(self._statistics(), KeyRange(read[-1].up_to if read else None, None), ORDER)
         ranges = ranges_to_read(
             begin=begin,
             within=KeyRange(None, None),
