@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.engine.created_types import as_created
 from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
 from airflow_backfill_provider.sources.by_key import column
@@ -126,6 +127,10 @@ class JobRows:
         """Return the used columns and the vnode of the rows in some ranges of keys, as they are now."""
         return self._select(self.reader.present_rows(ranges))
 
+    def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        """Return the used columns and the vnode of the rows at some places of splits."""
+        return self._select(self.reader.rows_of(ranges))
+
     def empty(self) -> DataFrame:
         """Return the used columns and the vnode, without rows."""
         return self._select(self.reader.empty())
@@ -227,7 +232,10 @@ def are_few(rows: int) -> bool:
 def literal(offset: Offset) -> Column:
     """Return an offset in the form of :data:`CHANGE_OFFSET`; Spark compares structs field by field."""
     value = -1 if offset.root is None else offset.root
-    return F.struct(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
+    if not isinstance(value, tuple):
+        return F.lit(value)
+    # Fields of structs must have one type to be compared, and Spark takes small numbers for integers.
+    return F.struct(*(F.lit(part).cast("long") if isinstance(part, int) else F.lit(part) for part in value))
 
 
 def _count_in_driver(hashes: DataFrame) -> tuple[int, int]:

@@ -69,6 +69,8 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     """
     own = rows.own
     feed = rows.changes(after, up_to).filter(wanted)
+    if rows.reader.appends_only:
+        return _appended(rows, feed)
     keys = [column(name) for name in rows.key.names]
     scanned = [column(name) for name in rows.scan.names]
     vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
@@ -120,6 +122,22 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         own.is_upsert,
         own.appeared,
         *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
+    )
+
+
+def _appended(rows: JobRows, feed: DataFrame) -> DataFrame:
+    """Return the net changes if each is the insert of a new key: nothing is to be netted, so nothing is shuffled."""
+    own = rows.own
+    vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
+    return feed.select(
+        *map(column, rows.columns),
+        *vnode,
+        F.lit(True).alias(own.is_upsert),
+        F.lit(True).alias(own.appeared),
+        F.lit(True).alias(own.named(KEY_APPEARED)),
+        F.col(rows.change_offset).alias(own.named(_FIRST_OFFSET)),
+        F.lit(False).alias(own.named(HAS_DOUBLE)),
+        F.lit(1).cast("long").alias(own.named(ROWS_ADDED)),
     )
 
 

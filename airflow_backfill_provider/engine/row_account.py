@@ -54,8 +54,7 @@ class RowAccount:
 
     def _compared(self, barrier: Barrier, rows_present: int | None) -> int | None:
         offset = barrier.single_offset
-        # Rows that can only be read as they are now cannot be counted as of an offset.
-        if offset is None or self._upstream.present is not None:
+        if offset is None or not self._upstream.rows_stay:
             return rows_present
         read = (pinned for shown in barrier.view_after for pinned in shown.ranges)
         ranges = (EVERYTHING,) if barrier.completes else decoded(read, self.rows.scan)

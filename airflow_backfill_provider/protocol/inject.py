@@ -175,6 +175,8 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
     if basis.reached_point is not None:
         upstream.require_same_history(basis.reached_point)
     to_offset = upstream.latest() if until is None else upstream.offset_at(until)
+    if to_offset is not None:
+        to_offset = upstream.not_before(to_offset, from_offset)
     if basis.repair and basis.previous is not None and (to_offset is None or to_offset < from_offset):
         # A repair belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset

@@ -8,6 +8,7 @@ from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import Source, SourceKind
 from airflow_backfill_provider.sources.debezium import Debezium
 from airflow_backfill_provider.sources.delta import Delta
+from airflow_backfill_provider.sources.kafka import Kafka
 from airflow_backfill_provider.sources.postgres import Postgres
 
 KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
@@ -16,6 +17,7 @@ KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
 KINDS.register(Delta())
 KINDS.register(Postgres())
 KINDS.register(Debezium())
+KINDS.register(Kafka())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.watchdog import ChangeFeed
     from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.sources.reader import SourceReader
+    from airflow_backfill_provider.sources.splits import Splits
 
 
 class SourceWatch(ABC):
@@ -160,6 +161,15 @@ class Source(ABC):
 
         :returns: ``None`` if the history begins later.
         """
+
+    def not_before(self, offset: Offset, reached: Offset) -> Offset:
+        """
+        Return an offset at an instant, so that no part of it lies before an offset that a job has reached.
+
+        By default the same offset: one that lies before is before as a whole.
+        """
+        del reached
+        return offset
 
     @abstractmethod
     def at(self, offset: Offset | None = None) -> UpstreamDescription:
@@ -303,6 +313,20 @@ class Source(ABC):
     def present(self) -> PresentRows | None:
         """How to read the rows as they are now; ``None``, the default, if they can be read as of any offset."""
         return None
+
+    @property
+    def splits(self) -> Splits | None:
+        """The splits to which rows are appended; ``None``, the default, if rows may change."""
+        return None
+
+    @property
+    def rows_stay(self) -> bool:
+        """
+        Whether the rows as of an offset can be read again at any time, so that they can be counted again.
+
+        By default, unless only present rows can be read.
+        """
+        return self.present is None
 
     # --------------------------------------------------------------------------------------------------- Spark
 

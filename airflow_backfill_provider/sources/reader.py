@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from airflow_backfill_provider.core.keys import KeyRange
     from airflow_backfill_provider.core.offset import Offset
+    from airflow_backfill_provider.core.splits import SplitRange
 
 CHANGE_TYPE = "_change_type"
 """The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
@@ -32,6 +33,9 @@ class SourceReader(ABC):
     Whether the upstream itself refuses a second row with a key. Then its changes need not have whole old rows, because
     nothing is concluded from them.
     """
+
+    appends_only: ClassVar[bool] = False
+    """Whether rows are only ever added, and never change. Then every change is the insert of a new key."""
 
     @abstractmethod
     def rows(self, offset: Offset) -> DataFrame:
@@ -63,6 +67,14 @@ class SourceReader(ABC):
         :param ranges: disjoint ranges, at least one.
         """
         raise NotImplementedError(f"{type(self).__name__} reads rows as of an offset, not as they are now")
+
+    def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        """
+        Return the rows at some places; see :class:`~airflow_backfill_provider.sources.splits.Splits`.
+
+        :param ranges: disjoint ranges.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no splits")
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """

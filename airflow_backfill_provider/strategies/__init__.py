@@ -7,6 +7,7 @@ from airflow_backfill_provider.strategies.arrangement import Arrangement
 from airflow_backfill_provider.strategies.base import Strategy
 from airflow_backfill_provider.strategies.cdc import Cdc
 from airflow_backfill_provider.strategies.no_shuffle import NoShuffle
+from airflow_backfill_provider.strategies.source import SourceBackfill
 
 KINDS = cast("kinds.Kinds[Strategy]", kinds.STRATEGIES)
 """All strategies; ``auto`` takes the first that fits."""
@@ -14,5 +15,6 @@ KINDS = cast("kinds.Kinds[Strategy]", kinds.STRATEGIES)
 KINDS.register(NoShuffle())
 KINDS.register(Arrangement())
 KINDS.register(Cdc())
+KINDS.register(SourceBackfill())
 
 __all__ = ["KINDS", "Strategy"]

@@ -111,9 +111,6 @@ class Strategy(ABC):
     reads_older_offsets: ClassVar[bool] = False
     """Whether chunks may be read at an older offset as long as changes wait until the view is finished."""
 
-    reads_present_rows: ClassVar[bool] = False
-    """Whether the strategy is for sources whose rows can only be read as they are now, and only for these."""
-
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""
 
@@ -145,6 +142,10 @@ class Strategy(ABC):
         """Return the scan of a job's upstream: its order, and what its ranges mean for vnodes."""
 
     # ------------------------------------------------------------------------------------------------ choosing
+
+    def can_read(self, upstream: Source) -> bool:
+        """Return whether the strategy is for such a source; by default, for one whose rows it has as of any offset."""
+        return upstream.present is None and upstream.splits is None
 
     @abstractmethod
     def offer(self, evidence: Evidence) -> Offer:

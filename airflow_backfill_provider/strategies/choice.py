@@ -38,7 +38,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     :raises InvalidJobError: if none fits.
     """
     evidence = Evidence.of(job, upstream, described)
-    suited = [kind for kind in KINDS if kind.reads_present_rows == (upstream.present is not None)]
+    suited = [kind for kind in KINDS if kind.can_read(upstream)]
     estimates = {kind.name: kind.cost(evidence) for kind in suited}
     if job.strategy != AUTO:
         named = KINDS.named(job.strategy)

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges, leaves_something, net_by_key
 from airflow_backfill_provider.engine.predicates import shielded
+from airflow_backfill_provider.engine.stamps import CHANGES
 from airflow_backfill_provider.engine.view_columns import require_columns
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
@@ -62,6 +63,10 @@ class RowWriter(ViewWriter):
 
     def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
         """Merge the changed keys; if changes waited, remove these keys and append their rows."""
+        if self._rows.reader.appends_only and not repairs:
+            appended = self._context.run(shielded(changes.net.select(*map(column, self._rows.columns))))
+            self._context.view.table.append(appended, CHANGES, identity, barrier)
+            return
         by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
         if repairs:
             # The upstream was checked for repeated keys, so rows with these keys in the view are foreign.

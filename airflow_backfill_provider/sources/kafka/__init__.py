@@ -1,1 +1,91 @@
-"""``kafka``: a topic of a Kafka cluster."""
+"""
+``kafka``: a topic of a Kafka cluster; an offset is one offset for each partition.
+
+A record is a row. Its key is its partition and its offset, and it never changes. So the records of a topic are read
+like those of a table to which rows are only appended, and no consumer group, no landing and no change log is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+
+from pydantic import Field, StrictStr, model_validator
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
+from airflow_backfill_provider.sources.base import SourceKind
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.sources.kafka.source import KafkaSource
+
+PARTITION, OFFSET = "partition", "offset"
+"""The columns that identify a record."""
+
+
+class LostRecords(StrEnum):
+    """What an epoch does if records are gone that the job has not read, such as by the topic's retention."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+class KafkaUpstream(UpstreamDefinition):
+    """
+    A topic of a Kafka cluster.
+
+    :param connection: id of an Airflow connection of the Kafka provider's type.
+    :param topic: the topic's name.
+    :param lost_records: ``fail`` if an epoch fails when records are gone that the job has not read; ``skip`` if it goes
+        on with the oldest ones that are left, and warns of what is missing.
+    """
+
+    kind: ClassVar[str] = "kafka"
+    offset_name: ClassVar[str] = "position"
+    lag_unit: ClassVar[str] = "record"
+
+    connection: Annotated[StrictStr, Field(min_length=1)]
+    topic: Annotated[StrictStr, Field(min_length=1)]
+    lost_records: LostRecords = LostRecords.FAIL
+    key: tuple[KeyColumn, ...] = (KeyColumn(column=PARTITION), KeyColumn(column=OFFSET))
+    distribution_key: tuple[StrictStr, ...] = (PARTITION,)
+
+    @model_validator(mode="after")
+    def _key_of_records(self) -> Self:
+        for name, given in (("key", self.key), ("distribution_key", self.distribution_key)):
+            if given != type(self).model_fields[name].default:
+                raise InvalidJobError(
+                    f"{name}: a record is identified by its partition and its offset, and distributed by its "
+                    f"partition; leave {name} out"
+                )
+        return self
+
+    @property
+    def location(self) -> str:
+        """The connection and the topic."""
+        return f"{self.connection}: {self.topic}"
+
+    @property
+    def connection_ids(self) -> tuple[str, ...]:
+        """The connection to the cluster."""
+        return (self.connection,)
+
+
+class Kafka(SourceKind):
+    """Topics of Kafka clusters."""
+
+    name: ClassVar[str] = KafkaUpstream.kind
+    definition: ClassVar[type[UpstreamDefinition]] = KafkaUpstream
+
+    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> KafkaSource:
+        """Open a topic; the cluster is asked on demand."""
+        del storage_options
+        if find_spec("confluent_kafka") is None:
+            raise InvalidJobError("upstream: kafka needs confluent-kafka; install airflow-backfill-provider[kafka]")
+        from airflow_backfill_provider.sources.kafka.source import KafkaSource
+
+        if not isinstance(upstream, KafkaUpstream):
+            raise TypeError(f"{upstream.kind} is not the definition of a topic")
+        return KafkaSource(upstream)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from confluent_kafka import (
     OFFSET_INVALID,
@@ -20,7 +20,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AclOperation, OffsetSpec, TopicDescription
+from confluent_kafka.admin import AclOperation, ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from airflow_backfill_provider.core.errors import KafkaRefusedError, UpstreamNotFoundError
 from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS, Cluster, Session
@@ -58,6 +58,16 @@ class TopicState:
     topic_id: str
     partitions: Mapping[int, PartitionBounds]
 
+    @property
+    def beginnings(self) -> dict[int, int]:
+        """Partition → the offset of its oldest record."""
+        return {number: bounds.beginning for number, bounds in self.partitions.items()}
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """Partition → the offset after its newest record."""
+        return {number: bounds.end for number, bounds in self.partitions.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -87,6 +97,23 @@ class Topic:
         """
         milliseconds = max(math.ceil(instant.timestamp() * 1000), 0)
         return self.cluster.ask(lambda session: self._offsets_at(session, milliseconds))
+
+    def newest_time(self) -> datetime | None:
+        """
+        Ask for the newest timestamp of any record; ``None`` if there is none.
+
+        :raises UpstreamNotFoundError: if there is no such topic.
+        :raises KafkaRefusedError: if the login may not read it.
+        :raises KafkaUnavailableError: if the cluster does not answer.
+        """
+        milliseconds = self.cluster.ask(self._newest_time)
+        return None if milliseconds < 0 else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+    def _newest_time(self, session: Session) -> int:
+        with self._translated(session):
+            numbers = [partition.id for partition in self._described(session).partitions]
+            newest = self._listed(session, numbers, OffsetSpec.max_timestamp())
+        return max((answer.timestamp for answer in newest.values()), default=-1)
 
     def _state(self, session: Session) -> TopicState:
         with self._translated(session):
@@ -123,16 +150,20 @@ class Topic:
         return description
 
     def _offsets(self, session: Session, partitions: list[int], spec: OffsetSpec) -> dict[int, int]:
+        answers = self._listed(session, partitions, spec)
+        if any(answer.offset == OFFSET_INVALID for answer in answers.values()):
+            # While a partition gets another leader, the client answers so instead of with an error.
+            raise session.unavailable(f"a partition of topic {self.name} has no leader at this moment")
+        return {partition: answer.offset for partition, answer in answers.items()}
+
+    def _listed(self, session: Session, partitions: list[int], spec: OffsetSpec) -> dict[int, ListOffsetsResultInfo]:
         futures = session.client.list_offsets(
             {TopicPartition(self.name, number): spec for number in partitions},
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=REQUEST_SECONDS,
         )
         answers = session.answers(futures.values())
-        if any(answer.offset == OFFSET_INVALID for answer in answers):
-            # While a partition gets another leader, the client answers so instead of with an error.
-            raise session.unavailable(f"a partition of topic {self.name} has no leader at this moment")
-        return {partition.partition: answer.offset for partition, answer in zip(futures, answers, strict=True)}
+        return {partition.partition: answer for partition, answer in zip(futures, answers, strict=True)}
 
     @contextmanager
     def _translated(self, session: Session) -> Iterator[None]:

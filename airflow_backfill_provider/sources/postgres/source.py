@@ -23,13 +23,14 @@ from airflow_backfill_provider.core.errors import (
     UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.storage import one_line
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.database import Database
@@ -279,7 +280,7 @@ class PostgresSource(Source):
 
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """Return the table as one block; its keys are not known without reading it."""
-        return self.blocks(offset, settings.key_order), _NoKeys()
+        return self.blocks(offset, settings.key_order), NoKeys()
 
     @cached_property
     def _size(self) -> tuple[int, int]:
@@ -320,17 +321,3 @@ class PostgresSource(Source):
 
     def _origin(self, server: catalog.Server) -> str:
         return f"postgresql system {server.system}, database {server.database}, slot {self.slot.name}"
-
-
-class _NoKeys(KeyIndex):
-    """An index of a table whose keys are not known."""
-
-    def count(self, file: FileStatistics, within: KeyRange) -> int:
-        """Return the estimate of all rows."""
-        del within
-        return file.row_count
-
-    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
-        """Return ``None``: no key is known."""
-        del files, within, n
-        return None

@@ -34,7 +34,6 @@ class Cdc(Strategy):
     """Reads present rows, by key."""
 
     name: ClassVar[str] = "cdc"
-    reads_present_rows: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse parallel task runs, and changes that wait."""
@@ -52,6 +51,10 @@ class Cdc(Strategy):
     def scan(self, settings: JobSettings) -> Scan:
         """Return the scan by key."""
         return NoShuffleScan(settings.key_order, settings.definition.vnode_count, settings.keys)
+
+    def can_read(self, upstream: Source) -> bool:
+        """Return whether rows can only be read as they are now."""
+        return upstream.present is not None
 
     def offer(self, evidence: Evidence) -> Offer:
         """Accept a job whose upstream only has present rows."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from demo.kafka.broker import HOST, Listener
 from tests.certificates import Authority
+from tests.integration.kafka.shop import TopicOfOrders
 from tests.kafka_broker import KafkaBroker, kafka_broker
 from tests.ports import free_port
 
@@ -63,6 +66,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
 def topic() -> str:
     """The name of a topic of the test's own; the test makes it."""
     return f"orders_{next(_numbers)}"
+
+
+@pytest.fixture
+def orders(
+    kafka: KafkaBroker, topic: str, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> TopicOfOrders:
+    """A job over a topic, which the test makes."""
+    monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection())
+    return TopicOfOrders(spark, lake, kafka, topic)
 
 
 @pytest.fixture

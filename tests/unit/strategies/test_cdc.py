@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.strategies.cdc import Cdc
 from airflow_backfill_provider.strategies.cdc.location import sample_of, table_of
 from airflow_backfill_provider.strategies.evidence import Evidence
@@ -26,7 +27,7 @@ def evidence(**job):
 
 @pytest.mark.parametrize("rate_limit", [None, 0, 1])
 def test_it_suits_every_job_over_present_rows(rate_limit):
-    assert KIND.reads_present_rows
+    assert not KIND.can_read(DeltaSource("/nowhere"))
     assert KIND.offer(evidence(rate_limit=rate_limit)).fits
 
 

@@ -1,0 +1,56 @@
+"""Reads single records of a topic without Spark, to learn how old they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, TopicPartition
+
+from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS
+from airflow_backfill_provider.sources.kafka.connection import kafka_connection
+from airflow_backfill_provider.sources.kafka.topic import Topic
+
+_GROUP = "airflow_backfill"
+"""The client wants a name of a group. No group is joined, and no offset is committed."""
+
+_FETCHED_BYTES = 64 << 10
+"""One record of each partition is enough."""
+
+
+def first_time(topic: Topic, ranges: Sequence[SplitRange]) -> dt.datetime | None:
+    """
+    Return the oldest timestamp among the first records of some ranges.
+
+    :returns: ``None`` if none came in time, so that it is not known.
+    """
+    wanted = {places.split: places for places in ranges if places.size}
+    settings = {
+        **kafka_connection(topic.cluster.connection_id).librdkafka(),
+        "group.id": _GROUP,
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "fetch.message.max.bytes": _FETCHED_BYTES,
+        "log_level": 0,
+    }
+    found: dict[int, int] = {}
+    consumer = Consumer(settings)
+    try:
+        consumer.assign([TopicPartition(topic.name, split, places.begin) for split, places in wanted.items()])
+        until = time.monotonic() + REQUEST_SECONDS
+        while len(found) < len(wanted) and time.monotonic() < until:
+            record = consumer.poll(0.5)
+            if record is None or record.error() is not None:
+                continue
+            kind, milliseconds = record.timestamp()
+            partition = record.partition()
+            if kind != TIMESTAMP_NOT_AVAILABLE and partition is not None:
+                found.setdefault(partition, milliseconds)
+    except KafkaException:
+        # It is for a display, and every other question says what is wrong with the cluster.
+        return None
+    finally:
+        consumer.close()
+    return dt.datetime.fromtimestamp(min(found.values()) / 1000, dt.UTC) if found else None

@@ -1,0 +1,98 @@
+"""
+Reads a topic's records on Spark, each partition between two offsets.
+
+The offsets are pinned in the barrier, so every attempt reads the same records. Spark reads only records of committed
+transactions, and fails if records between the offsets were removed, unless the job goes on without them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.hidden_options import hide_options
+from airflow_backfill_provider.sources.kafka import LostRecords
+from airflow_backfill_provider.sources.kafka.columns import RECORD_TYPES
+from airflow_backfill_provider.sources.kafka.connection import SECRET_OPTIONS, kafka_connection
+from airflow_backfill_provider.sources.kafka.offsets import ends_of
+from airflow_backfill_provider.sources.kafka.source import KafkaSource, window
+from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+
+
+class KafkaReader(SourceReader):
+    """
+    Reads one topic.
+
+    :param source: the topic.
+    """
+
+    keys_are_unique: ClassVar[bool] = True
+    appends_only: ClassVar[bool] = True
+
+    def __init__(self, spark: SparkSession, source: KafkaSource) -> None:
+        self._spark = spark
+        self._source = source
+
+    def rows(self, offset: Offset) -> DataFrame:
+        """Return the records up to an offset that are left."""
+        beginnings = ends_of(self._source.splits.beginnings())
+        return self.rows_of(
+            [SplitRange(split, beginnings.get(split, end), end) for split, end in ends_of(offset).items()]
+        )
+
+    def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        """Return the records of partitions between two offsets each."""
+        wanted = [places for places in ranges if places.size]
+        if not wanted:
+            return self.empty()
+        return self._read(wanted)
+
+    def empty(self) -> DataFrame:
+        """Return all columns, without records."""
+        columns = ", ".join(f"`{name}` {_sql_type(kind)}" for name, kind in RECORD_TYPES.items())
+        return self._spark.createDataFrame([], columns)
+
+    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
+        """
+        Return the records of the window ``(after, up_to]``.
+
+        All are at its end: between partitions there is no order, and a view whose rows are all as of one offset needs
+        none.
+        """
+        added = self.rows_of(window(after, up_to))
+        total, text = up_to.root if isinstance(up_to.root, tuple) else (-1, "")
+        end = F.struct(F.lit(total).cast("long"), F.lit(text))
+        return added.withColumns({CHANGE_TYPE: F.lit("insert"), CHANGE_OFFSET: end})
+
+    def _read(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        hide_options(self._spark, SECRET_OPTIONS)
+        upstream = self._source.upstream
+        by_partition: dict[int, list[SplitRange]] = defaultdict(list)
+        for places in ranges:
+            by_partition[places.split].append(places)
+        first = {split: min(places.begin for places in found) for split, found in by_partition.items()}
+        last = {split: max(places.end for places in found) for split, found in by_partition.items()}
+        options = {
+            **kafka_connection(upstream.connection).spark(),
+            "kafka.isolation.level": "read_committed",
+            "assign": json.dumps({upstream.topic: sorted(by_partition)}),
+            "startingOffsets": json.dumps({upstream.topic: first}),
+            "endingOffsets": json.dumps({upstream.topic: last}),
+            "failOnDataLoss": "false" if upstream.lost_records is LostRecords.SKIP else "true",
+            "includeHeaders": "true",
+        }
+        rows = self._spark.read.format("kafka").options(**options).load()
+        return rows.select(*RECORD_TYPES)
+
+
+def _sql_type(delta_type: str) -> str:
+    if delta_type.startswith("{"):
+        return "array<struct<key: string, value: binary>>"
+    return {"integer": "int", "long": "bigint"}.get(delta_type, delta_type)

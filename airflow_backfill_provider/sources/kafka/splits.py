@@ -1,0 +1,51 @@
+"""The partitions of a topic, as splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from airflow_backfill_provider.core.errors import ChangeFeedGapError
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords
+from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.kafka.topic import Topic
+from airflow_backfill_provider.sources.splits import Splits
+
+
+class Partitions(Splits):
+    """
+    The partitions of a topic.
+
+    :param upstream: the job's definition of it.
+    """
+
+    def __init__(self, upstream: KafkaUpstream, topic: Topic) -> None:
+        self._upstream = upstream
+        self._topic = topic
+
+    def ends(self, offset: Offset) -> Mapping[int, int]:
+        """Return for each partition the offset after its last record."""
+        return ends_of(offset)
+
+    def beginnings(self) -> Offset:
+        """Return the offsets of the oldest records that are left."""
+        return offset_of(self._topic.state().beginnings)
+
+    def require_kept(self, ranges: Sequence[SplitRange]) -> tuple[str, ...]:
+        """Compare records that are to be read with the oldest ones that are left."""
+        if not ranges:
+            return ()
+        beginnings = self._topic.state().beginnings
+        gone = [
+            f"{self._upstream.location}: offsets {places.begin} to {min(oldest, places.end) - 1} of partition "
+            f"{places.split} are gone"
+            for places in ranges
+            if places.begin < (oldest := beginnings.get(places.split, places.end))
+        ]
+        if gone and self._upstream.lost_records is LostRecords.FAIL:
+            raise ChangeFeedGapError(
+                f"{'; '.join(gone)}, before the job has read them: the topic's retention or somebody removed them. "
+                "Rebuild the job to begin with the oldest records left, or let it go on with lost_records: skip"
+            )
+        return tuple(f"{text}, and missing in the view" for text in gone)

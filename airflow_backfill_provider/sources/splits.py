@@ -1,0 +1,38 @@
+"""What a source offers whose rows are only ever appended, each to one of several splits; a topic has partitions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.splits import SplitRange
+
+
+class Splits(ABC):
+    """
+    The splits of a source.
+
+    A row is identified by its split and its place in it, which are the two columns of the key. It never changes.
+    """
+
+    @abstractmethod
+    def ends(self, offset: Offset) -> Mapping[int, int]:
+        """Return for each split as of an offset the place after its last row."""
+
+    @abstractmethod
+    def beginnings(self) -> Offset:
+        """
+        Return the offset of the oldest rows that can be read.
+
+        :raises UpstreamUnavailableError: if the upstream does not answer.
+        """
+
+    @abstractmethod
+    def require_kept(self, ranges: Sequence[SplitRange]) -> tuple[str, ...]:
+        """
+        Compare what is to be read with what the upstream still has.
+
+        :returns: warnings that say which places are gone, if the job is to go on without them.
+        :raises ChangeFeedGapError: if it is not.
+        """

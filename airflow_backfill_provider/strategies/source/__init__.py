@@ -1,0 +1,88 @@
+"""
+``source``: reads the splits of a source whose rows are only appended, such as the partitions of a topic.
+
+Ports the streaming executor of the same name. Each split is read from its first row on, all side by side under one rate
+limit. What is appended meanwhile is read like the rest, until a chunk ends where the split does. From then on the
+split's vnode is Completed, and what is appended is a change. So no reader of live rows has to be met: the change is the
+live row, and the position of the split decides which of the two a row is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
+from airflow_backfill_provider.strategies.cost import CostEstimate
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.job import BackfillJob
+    from airflow_backfill_provider.core.offset import HistoryPoint
+    from airflow_backfill_provider.core.scan import Scan
+    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.sources.base import Source
+    from airflow_backfill_provider.sources.description import UpstreamDescription
+    from airflow_backfill_provider.strategies.evidence import Evidence
+    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+
+
+class SourceBackfill(Strategy):
+    """Reads splits, from their first row on."""
+
+    name: ClassVar[str] = "source"
+
+    def require_job(self, job: BackfillJob) -> None:
+        """Refuse changes that wait."""
+        if problem := _problem(job):
+            raise InvalidJobError(problem)
+
+    def scan(self, settings: JobSettings) -> Scan:
+        """Return the scan by vnode and place."""
+        return self.vnode_scan(settings)
+
+    def vnode_scan(self, settings: JobSettings) -> VnodeScan:
+        """Return the scan by vnode and place."""
+        job = settings.definition
+        return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
+
+    def can_read(self, upstream: Source) -> bool:
+        """Return whether rows are appended to splits."""
+        return upstream.splits is not None
+
+    def offer(self, evidence: Evidence) -> Offer:
+        """Accept a job whose upstream has splits."""
+        if problem := _problem(evidence.job):
+            return Offer(fits=False, reason=problem)
+        return Offer(fits=True, reason="rows are only appended, so each split is read from its first row on")
+
+    def cost(self, evidence: Evidence) -> CostEstimate:
+        """Estimate from reading each row once."""
+        return evidence.cost(evidence.bytes, parallelism=evidence.job.parallelism)
+
+    def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
+        """Return the point of the history at which the oldest rows lie, so that none is lost unnoticed later."""
+        from airflow_backfill_provider.strategies.source.planning import splits_of
+
+        del job, described
+        return upstream.point(splits_of(upstream).beginnings())
+
+    def plan(self, situation: Situation) -> SnapshotPlan:
+        """Plan with the splits' ends."""
+        from airflow_backfill_provider.strategies.source.planning import plan_splits
+
+        return plan_splits(situation, self.vnode_scan(situation.settings))
+
+    def reader(self, context: ReaderContext) -> SnapshotReader:
+        """Return the reader of chunks."""
+        from airflow_backfill_provider.strategies.source.reader import SplitReader
+
+        return SplitReader(context, self.vnode_scan(context.settings))
+
+
+def _problem(job: BackfillJob) -> str:
+    """Return what a job asks for that the strategy cannot do; an empty text if it can do all."""
+    if job.visibility is not Visibility.EVERY_EPOCH:
+        return "visibility: rows that are only appended have no changes that could wait; leave it out"
+    return ""
