@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
@@ -27,6 +28,9 @@ from airflow_backfill_provider.protocol.clock import utc_now
 
 MAP_CELLS = 64
 """The most cells in the map of vnodes."""
+
+MOST_SPLITS = 32
+"""The most splits that are listed one by one."""
 
 MOST_IN_PROGRESS = 8
 """The most vnodes in progress that are listed one by one."""
@@ -258,7 +262,8 @@ def show_status(status: JobStatus, console: Console) -> None:
         lines["kept log"] = f"{text.size(status.kept_bytes)}{left}"
     if status.headroom_hours is not None:
         lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until unread changes may be deleted"
-    if begun := [cell for cell in status.vnode_map if cell.state == "in_progress" and cell.first == cell.last]:
+    begun = [cell for cell in status.vnode_map if cell.state == "in_progress" and cell.first == cell.last]
+    if begun and not status.splits:
         listed = ", ".join(f"{cell.first} ({text.percent(cell.progress)})" for cell in begun[:MOST_IN_PROGRESS])
         more = f" and {len(begun) - MOST_IN_PROGRESS} more" if len(begun) > MOST_IN_PROGRESS else ""
         lines["in progress"] = f"vnode {listed}{more}"
@@ -266,5 +271,21 @@ def show_status(status: JobStatus, console: Console) -> None:
         lines["watermark"] = status.watermark.isoformat(sep=" ", timespec="milliseconds")
     for name, value in lines.items():
         console.print(f"{name:<12}{value}")
+    _show_splits(status, console)
     for warning in status.warnings:
         console.print(f"{'warning':<12}{warning}")
+
+
+def _show_splits(status: JobStatus, console: Console) -> None:
+    if not status.splits:
+        return
+    stages = Counter(split.stage.value.replace("_", " ") for split in status.splits)
+    counted = ", ".join(f"{number} {stage}" for stage, number in stages.items())
+    console.print(f"{'splits':<12}{len(status.splits)}: {counted}")
+    for split in status.splits[:MOST_SPLITS]:
+        console.print(
+            f"{f'split {split.split}':<12}{split.stage.value.replace('_', ' ')}, next {split.next:,} of {split.end:,}, "
+            f"lag {split.lag:,}"
+        )
+    if len(status.splits) > MOST_SPLITS:
+        console.print(f"{'':<12}and {len(status.splits) - MOST_SPLITS} more; see --json")

@@ -93,6 +93,8 @@ class JobSettings(BaseModel):
     :param base_epoch: epochs up to this one belong to earlier incarnations.
     :param start: the point of the upstream's history after which the job begins, because the strategy's own table was
         created from this point; ``None`` for the whole history.
+    :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt; ``None`` if it was
+        created by a version of this package that did not record it.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
     :param parallelism: the number of task runs that share the vnodes, from the next barrier on.
@@ -114,6 +116,7 @@ class JobSettings(BaseModel):
     state_table: str = "vnode_state"
     base_epoch: int = 0
     start: HistoryPoint | None = None
+    offset_at_creation: Offset | None = None
     paused: bool = False
     rate_limit: int | None = None
     parallelism: int = 1

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed, In
 from airflow_backfill_provider.core.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.speed import Speed, recent_speed
+from airflow_backfill_provider.core.split_status import SplitStatus, split_map
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, watch
 
@@ -161,9 +162,11 @@ class JobStatus(JobSummary):
     The status of a job, vnode by vnode.
 
     :param vnode_map: the progress of each vnode; adjacent vnodes with the same progress are one entry.
+    :param splits: the progress of each split, such as a partition of a topic; empty if the upstream has none.
     """
 
     vnode_map: tuple[VnodeSpan, ...]
+    splits: tuple[SplitStatus, ...] = ()
 
 
 def job_status(*, settings: JobSettings, state: BackfillState, **seen: Any) -> JobStatus:
@@ -173,7 +176,16 @@ def job_status(*, settings: JobSettings, state: BackfillState, **seen: Any) -> J
     :param seen: the other arguments of :func:`job_summary`.
     """
     summary = job_summary(settings=settings, state=state, **seen)
-    return JobStatus(**dict(summary), vnode_map=tuple(_map(settings, state, summary.rows_estimated)))
+    return JobStatus(
+        **dict(summary),
+        vnode_map=tuple(_map(settings, state, summary.rows_estimated)),
+        splits=splits_of(settings, state, summary),
+    )
+
+
+def splits_of(settings: JobSettings, state: BackfillState, summary: JobSummary) -> tuple[SplitStatus, ...]:
+    """Return the progress of each split of a job that has this status."""
+    return split_map(settings, state, reached=summary.upstream_version, latest=summary.upstream_latest_version)
 
 
 def job_summary(

@@ -19,6 +19,7 @@ from pydantic import (
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.offset import Offset
 
 
 class KeyColumn(BaseModel):
@@ -90,6 +91,15 @@ class UpstreamDefinition(BaseModel):
     def connection_ids(self) -> tuple[str, ...]:
         """The ids of the Airflow connections that reading the upstream needs; by default none."""
         return ()
+
+    def split_ends(self, offset: Offset) -> Mapping[int, int] | None:
+        """
+        Return for each split of the upstream, such as a partition, the place after its last row as of an offset.
+
+        :returns: ``None``, the default, if upstreams of this kind have no splits.
+        """
+        del offset
+        return None
 
     def for_job(self, name: str, state: str) -> Self:
         """

@@ -13,7 +13,8 @@ from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.status import JobSummary
+from airflow_backfill_provider.core.split_status import SplitStatus
+from airflow_backfill_provider.core.status import JobSummary, splits_of
 from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
 from airflow_backfill_provider.lake.version_watch import VersionsWatch
 from airflow_backfill_provider.protocol import Clock, utc_now
@@ -38,6 +39,7 @@ class JobReading:
     :param created: whether the job has control tables.
     :param summary: the job's progress; ``None`` if it was not created.
     :param cells: the map of the vnodes.
+    :param splits: the progress of each split of the upstream.
     :param shared_position: whether positions are keys, so that all vnodes share one.
     """
 
@@ -45,6 +47,7 @@ class JobReading:
     created: bool
     summary: JobSummary | None = None
     cells: tuple[VnodeCell, ...] = ()
+    splits: tuple[SplitStatus, ...] = ()
     shared_position: bool = False
 
 
@@ -156,6 +159,7 @@ def _reading(versions: str, read: ReadBackfill | None, clock: Clock) -> JobReadi
         created=True,
         summary=summary,
         cells=vnode_cells(read.settings, read.state),
+        splits=splits_of(read.settings, read.state, summary),
         shared_position=read.settings.has_shared_position,
     )
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.barrier import Barrier, PinnedMutation
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.split_status import SplitStatus
 from airflow_backfill_provider.core.status import JobCondition, JobSummary
 from airflow_backfill_provider.core.vnode_cells import VnodeCell
 from airflow_backfill_provider.plugin.observer import Observation
@@ -150,6 +151,7 @@ class JobDetail(JobRow):
     definition: Mapping[str, Any]
     state_location: str | None
     cells: tuple[VnodeCell, ...]
+    splits: tuple[SplitStatus, ...]
     shared_position: bool
     epochs: tuple[EpochPoint, ...]
     changes: tuple[Change, ...]
@@ -165,6 +167,8 @@ class LoggedEpoch(_Response):
     epoch: int
     from_version: int | None
     to_version: int | None
+    from_offset: str
+    to_offset: str
     rate_limit: int | None
     paused: bool
     parallelism: int
@@ -186,6 +190,8 @@ class LoggedEpoch(_Response):
             epoch=barrier.epoch,
             from_version=barrier.upstream.from_offset.number,
             to_version=barrier.upstream.to_offset.number,
+            from_offset=str(barrier.upstream.from_offset),
+            to_offset=str(barrier.upstream.to_offset),
             rate_limit=barrier.rate_limit,
             paused=barrier.paused,
             parallelism=barrier.parallelism,

@@ -33,7 +33,7 @@ const Row = ({ epoch }) =>
     "tr",
     h("th", { scope: "row" }, count(epoch.epoch)),
     h("td", time(epoch.injected_at)),
-    h("td", epoch.to_version > epoch.from_version ? `(${epoch.from_version}, ${epoch.to_version}]` : `${epoch.to_version}, nothing new`),
+    h("td", epoch.to_offset === epoch.from_offset ? `${epoch.to_offset}, nothing new` : `(${epoch.from_offset}, ${epoch.to_offset}]`),
     h("td.bf-number", epoch.rows === null ? h("em", "not committed") : count(epoch.rows)),
     h("td.bf-number", count(epoch.changes)),
     h("td.bf-number", epoch.committed_at ? duration((Date.parse(epoch.committed_at) - Date.parse(epoch.injected_at)) / 1000) : "–"),

@@ -8,6 +8,7 @@ import { compact, count, duration, percent, reason, size, time } from "./format.
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
+import { SplitTable } from "./split_table.js";
 import { VnodeMap } from "./vnode_map.js";
 
 const Stat = ({ children, hint, label }) => h("div.bf-stat", { title: hint }, h("dt", label), h("dd", children));
@@ -114,6 +115,7 @@ const Body = ({ dagId, job, version }) =>
       }),
       h(EpochChart, { epochs: job.epochs }),
     ),
+    h(SplitTable, { splits: job.splits }),
     h(BarrierLog, { dagId, name: job.name, version }),
     h(Changes, { changes: job.changes }),
   );

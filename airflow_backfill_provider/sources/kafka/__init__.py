@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 from pydantic import Field, StrictStr, model_validator
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.kafka.offsets import ends_of
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.kafka.source import KafkaSource
@@ -66,6 +68,10 @@ class KafkaUpstream(UpstreamDefinition):
     def location(self) -> str:
         """The connection and the topic."""
         return f"{self.connection}: {self.topic}"
+
+    def split_ends(self, offset: Offset) -> Mapping[int, int]:
+        """Return for each partition the offset after its last record."""
+        return ends_of(offset)
 
     @property
     def connection_ids(self) -> tuple[str, ...]:
