@@ -84,6 +84,9 @@ class ComparedSides:
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
         if unsettled is not None:
             rows = without_keys(rows, unsettled, self.key)
+        is_left = self.reader.is_left([F.col(quote(name)) for name in self.key])
+        if is_left is not None:
+            rows = rows.filter(is_left)
         return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
 
     def _unit(self, outputs: Sequence[str]) -> Column:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from airflow_backfill_provider.core.keys import KeyRange
     from airflow_backfill_provider.core.offset import Offset
@@ -52,6 +52,19 @@ class SourceReader(ABC):
         :returns: the key columns; ``None``, the default, if there are none, because rows can be read as of any offset.
         """
         del offset
+        return None
+
+    def is_left(self, key: Sequence[Column]) -> Column | None:
+        """
+        Return the condition that a row which was read once may still be in the upstream.
+
+        A topic's retention removes records, but not from the view. Such rows cannot be compared, and a repair keeps
+        them.
+
+        :param key: the key columns.
+        :returns: ``None``, the default, if rows are only removed by changes.
+        """
+        del key
         return None
 
     @abstractmethod

@@ -118,7 +118,8 @@ class Broker:
         self._file.touch(mode=0o600)  # it holds passwords
         lines = "".join(f"{name}={_escaped(value)}\n" for name, value in self._properties().items())
         self._file.write_text(lines, encoding="utf-8")
-        command = self._java("kafka.tools.StorageTool", "format", "--cluster-id", self._quorum.cluster)
+        # An id may begin with a dash.
+        command = self._java("kafka.tools.StorageTool", "format", f"--cluster-id={self._quorum.cluster}")
         done = subprocess.run(
             [*command, "--config", str(self._file)],
             stdin=subprocess.DEVNULL,

@@ -58,6 +58,9 @@ def keys_to_remove(
             stray = stray.filter(job_rows.vnode_of(by_key).isin(list(repair.vnodes)))
         found.append(stray)
     keys = reduce(DataFrame.unionAll, found).distinct()
+    is_left = job_rows.reader.is_left([column(output) for output in outputs])
+    if is_left is not None:
+        keys = keys.filter(is_left)
     unsettled = job_rows.reader.unsettled(barrier.upstream.to_offset)
     # The next epoch writes these rows, because they changed after this one's window.
     return keys if unsettled is None else keys.exceptAll(_named(unsettled, outputs))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import reduce
 from typing import ClassVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
@@ -53,6 +54,16 @@ class KafkaReader(SourceReader):
         if not wanted:
             return self.empty()
         return self._read(wanted)
+
+    def is_left(self, key: Sequence[Column]) -> Column:
+        """Return the condition that retention has not removed a record: its offset is not before the oldest one."""
+        partition, offset = key
+        beginnings = ends_of(self._source.splits.beginnings())
+        return reduce(
+            lambda any_of, one: any_of | one,
+            ((partition == split) & (offset >= beginning) for split, beginning in beginnings.items()),
+            F.lit(False),
+        )
 
     def empty(self) -> DataFrame:
         """Return all columns, without records."""

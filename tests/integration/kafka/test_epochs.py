@@ -6,7 +6,10 @@ import pytest
 from confluent_kafka import Producer
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.kafka.offsets import ends_of
+from airflow_backfill_provider.verification import verifier
 from tests.integration.kafka.shop import TopicOfOrders, write
 
 pytestmark = pytest.mark.spark
@@ -137,3 +140,19 @@ def test_several_task_runs_share_the_partitions(orders: TopicOfOrders) -> None:
     commits = orders.finish()
     assert [commit.rows_read for commit in commits] == [60, 120]
     assert len(orders.rows()) == 120
+
+
+def test_rows_that_retention_removed_from_the_topic_stay_in_the_view(orders: TopicOfOrders) -> None:
+    """A verification leaves them out, and a repair keeps them."""
+    orders.kafka.create_topic(orders.topic, 2)
+    orders.add(*"abcd")
+    orders.add(*"efgh", partition=1)
+    orders.create()
+    orders.finish()
+    orders.kafka.delete_records(orders.topic, 2)
+    orders.assert_truth()
+    orders.sql(f"DELETE FROM delta.{quote(orders.view_path)} WHERE value IN ('c', 'f')")
+    assert not verifier.compare_now(orders.backfill, orders.engine).equal
+    mutations.repair_job(store=orders.backfill.store, vnodes=["0-15"], requested_by="tester")
+    orders.finish()
+    assert [value for _, _, value in orders.rows()] == [*"abcdefgh"]
