@@ -234,11 +234,19 @@ class EpochEvaluator:
 
     def _count_and_write(self, part: int, chunk: Chunk, seconds: dict[str, float]) -> dict[int, int]:
         count, write = part_stages()
-        with count.entered(seconds):
-            rows = dict(chunk.count())
-        with write.entered(seconds):
-            # Commit a part without rows, too: a part without a commit may be given up.
-            self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
+        rows: dict[int, int] = {}
+
+        def counted() -> None:
+            with count.entered(seconds):
+                rows.update(chunk.count())
+
+        def written() -> None:
+            with write.entered(seconds):
+                # Commit a part without rows, too: a part without a commit may be given up.
+                self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
+
+        for step in (written, counted) if self._tables.reader.counts_while_writing else (counted, written):
+            step()
         return rows
 
     def _chunk(self, part: int) -> AbstractContextManager[Chunk]:

@@ -79,6 +79,9 @@ class SnapshotReader(ABC):
     counts_before_changes: ClassVar[bool] = True
     """Whether a chunk can be checked before the epoch's changes are written."""
 
+    counts_while_writing: ClassVar[bool] = False
+    """Whether a chunk is counted after it is written: its rows are read once, and counted on their way."""
+
     @abstractmethod
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
         """Return the rows in some ranges as of the barrier's chunk offset, to be used inside the block."""

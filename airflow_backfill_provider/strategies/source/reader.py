@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.engine.job_rows import JobRows
+from airflow_backfill_provider.engine.observed_rows import ObservedRows
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
 from airflow_backfill_provider.strategies.source.planning import splits_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
+_ALL = "rows"
+"""The metric of all rows."""
 
-@dataclass(frozen=True, kw_only=True)
+MOST_OBSERVED = 100
+"""The most splits whose rows are counted while they are written, because each is an aggregate of its own."""
+
+
 class SplitChunk:
     """
     Rows at some places of splits. A place has at most one row, and the row never changes.
@@ -30,53 +38,58 @@ class SplitChunk:
     :param places: the places, without empty ranges.
     """
 
-    job_rows: JobRows
-    places: Sequence[SplitRange]
-    _read: list[DataFrame] = field(default_factory=list)
+    def __init__(self, job_rows: JobRows, places: Sequence[SplitRange]) -> None:
+        self._job_rows = job_rows
+        self._places = {part.split: part for part in places}
+        self._observed: ObservedRows | None = None
+        self._is_written = False
 
     def rows(self) -> DataFrame:
-        """Return the rows."""
-        if not self._read:
-            self._read.append(self.job_rows.rows_of(self.places).persist())
-        return self._read[0]
+        """Return the rows, which are counted when they are written."""
+        read = self._job_rows.rows_of([*self._places.values()])
+        if len(self._places) > MOST_OBSERVED:
+            return read
+        split = self._split
+        metrics = {_name(number): F.count_if(split == number) for number in self._places}
+        self._observed = ObservedRows(read, {_ALL: F.count("*"), **metrics})
+        return self._observed.rows
 
     def count(self) -> Mapping[int, int]:
         """
-        Count the rows by vnode.
+        Return the number of rows by vnode, as counted when they were written; else read and count them.
 
-        :raises MissingRowsError: if a split has more rows than places, or rows at other places.
+        :raises MissingRowsError: if the source returned more rows of a split than it has places, or of another split.
         """
-        split, place = self.job_rows.key.names
-        vnode = self.job_rows.own.vnode
-        counted = (
-            self.rows()
-            .groupBy(vnode, split)
-            .agg(F.count("*").alias("rows"), F.min(place).alias("first"), F.max(place).alias("last"))
-            .collect()
-        )
-        wanted = {places.split: places for places in self.places}
-        found: dict[int, int] = {}
-        for row in counted:
-            places = wanted.get(row[split])
-            if (
-                places is None
-                or row["rows"] > places.size
-                or not places.begin <= row["first"] <= row["last"] < places.end
-            ):
-                raise MissingRowsError(
-                    f"{self.job_rows.location}: split {row[split]} returned {row['rows']} rows from {row['first']} to "
-                    f"{row['last']}, but {places} was asked for; run the epoch again"
-                )
-            found[row[vnode]] = found.get(row[vnode], 0) + row["rows"]
-        return found
+        found = None if self._is_written or self._observed is None else self._observed.result()
+        by_split = self._read_again() if found is None else {number: found[_name(number)] for number in self._places}
+        total = sum(by_split.values()) if found is None else found[_ALL]
+        wrong = [str(part) for number, part in self._places.items() if by_split.get(number, 0) > part.size]
+        if wrong or total != sum(by_split.get(number, 0) for number in self._places):
+            raise MissingRowsError(
+                f"{self._job_rows.location} returned {total} rows, but not those that were asked for: "
+                f"{'; '.join(wrong) or 'some are of other splits'}; run the epoch again"
+            )
+        counted: Counter[int] = Counter()
+        for number, rows in by_split.items():
+            counted[vnode_of_number(number, self._job_rows.vnode_count)] += rows
+        return {vnode: rows for vnode, rows in counted.items() if rows}
 
     def require_sound(self) -> None:
-        """Do nothing: counting checks every row."""
+        """Remember that an earlier attempt has written the rows, so that they are not counted on their way now."""
+        self._is_written = True
 
-    def release(self) -> None:
-        """Free what was kept."""
-        for rows in self._read:
-            rows.unpersist()
+    def _read_again(self) -> dict[int, int]:
+        rows = self._job_rows.rows_of([*self._places.values()])
+        counted = rows.groupBy(self._split.alias("split")).agg(F.count("*").alias("rows")).collect()
+        return {row["split"]: row["rows"] for row in counted}
+
+    @property
+    def _split(self) -> Column:
+        return column(self._job_rows.key.names[0])
+
+
+def _name(split: int) -> str:
+    return f"split_{split}"
 
 
 class SplitReader(SnapshotReader):
@@ -87,20 +100,16 @@ class SplitReader(SnapshotReader):
     """
 
     counts_before_changes: ClassVar[bool] = False
+    counts_while_writing: ClassVar[bool] = True
 
     def __init__(self, context: ReaderContext, scan: VnodeScan) -> None:
         self._context = context
         self._scan = scan
 
-    @contextmanager
-    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> Iterator[Chunk]:
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
         """Return the rows in some ranges."""
         splits = splits_of(self._context.upstream)
         bounds = SplitBounds(
             begins=splits.ends(self._context.settings.first_offset), ends=splits.ends(barrier.chunk_offset)
         )
-        chunk = SplitChunk(job_rows=self._context.job_rows, places=places_of(self._scan, ranges, bounds))
-        try:
-            yield chunk
-        finally:
-            chunk.release()
+        return nullcontext(SplitChunk(self._context.job_rows, places_of(self._scan, ranges, bounds)))
