@@ -243,6 +243,8 @@ WHAT_TO_DO = {
     "UpstreamRefusedError": "grant what the message names",
     "KafkaUnavailableError": "check the brokers and the network; then try again",
     "KafkaRefusedError": "correct the connection's login, or grant what the message names",
+    "RegistryUnavailableError": "check the registry and the network; then try again",
+    "RegistryRefusedError": "correct the connection, or register what the message names",
     "DatabaseUnavailableError": "check the server and the network; then try again",
     "DatabaseRefusedError": "grant what the message names; see "
     "[backfill from PostgreSQL](how-to/backfill-from-postgresql.md)",

@@ -66,6 +66,7 @@ SPARK = JarSet(
         "io.delta:delta-spark_4.2_2.13:4.4.0",  # delta-spark's jars for Spark 4.2; not published for 4.4.1
         "org.postgresql:postgresql:42.7.14",  # reads tables of PostgreSQL
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",  # reads topics of Kafka
+        "org.apache.spark:spark-avro_2.13:4.2.0",  # decodes records in Avro
     ),
     excluded=("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime"),  # 50 MB, and Spark's
     beside_spark=True,

@@ -113,6 +113,14 @@ class KafkaRefusedError(UpstreamRefusedError):
     """The upstream's Kafka cluster refuses what a job needs, such as a login or a right."""
 
 
+class RegistryUnavailableError(UpstreamUnavailableError):
+    """The schema registry of the upstream's records does not answer; nothing is lost, and a retry may help."""
+
+
+class RegistryRefusedError(UpstreamRefusedError):
+    """The schema registry of the upstream's records refuses what a job needs, or lacks a schema."""
+
+
 class UnsupportedValueError(UpstreamError):
     """A value of the upstream has no counterpart in the type of the view's column, such as a date at infinity."""
 

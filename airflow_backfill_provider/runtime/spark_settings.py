@@ -30,6 +30,7 @@ from airflow_backfill_provider.runtime import class_archive
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.2.0"
 JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
 STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
 REMOTE_VARIABLE = "SPARK_REMOTE"
@@ -61,6 +62,19 @@ _DELTA = {
 _SHIPPED_WITH_SPARK = "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime"
 """What the connector to Kafka depends on, 50 MB that every Spark has."""
 
+AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
+    for name, most in {"bytes": 64 << 20, "string": 64 << 20, "collectionItems": 8 << 20}.items()
+)
+"""
+Java's options for the longest values that Avro makes room for.
+
+A damaged record may claim a length of gigabytes, and Avro allocates it before it looks for the bytes. Java then ends
+for lack of memory, on every attempt. With a limit, the record is unreadable.
+"""
+
+_CLUSTER = {f"spark.{process}.defaultJavaOptions": AVRO_LIMITS for process in ("driver", "executor")}
+
 _STRINGS = TypeAdapter(dict[str, str])
 
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -84,7 +98,7 @@ def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
     :param rows: the most rows that the application reads, if known.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
-    return {**_DELTA, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else {})}
+    return {**_DELTA, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else _CLUSTER)}
 
 
 def spark_environment() -> dict[str, str]:
@@ -115,29 +129,30 @@ def _jars_conf(master: str) -> dict[str, str]:
             "or unset the variable"
         )
     return {
-        "spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRES_PACKAGE},{KAFKA_PACKAGE}",
+        "spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRES_PACKAGE},{KAFKA_PACKAGE},{AVRO_PACKAGE}",
         "spark.jars.excludes": _SHIPPED_WITH_SPARK,
     }
 
 
 def _java_options(rows: int | None) -> list[str]:
     """
-    Return the options that make Java start and end sooner.
+    Return the options that limit Avro, and those that make Java start and end sooner.
 
-    These are an archive of classes, if there is one (see :mod:`.class_archive`), and for few rows the option that turns
-    off the second compiler.
+    The latter are an archive of classes, if there is one (see :mod:`.class_archive`), and for few rows the option that
+    turns off the second compiler.
     """
     archive = class_archive.archive_path(jars_folder(), java_command())
-    options = [class_archive.java_options(archive)] if archive is not None and archive.exists() else []
+    options = [AVRO_LIMITS]
+    if archive is not None and archive.exists():
+        options.append(class_archive.java_options(archive))
     if rows is not None and rows <= FEW_ROWS:
         options.append(FIRST_COMPILER_ALONE)
     return options
 
 
 def _local_conf(rows: int | None) -> dict[str, str]:
-    options = _java_options(rows)
     return {
-        **({"spark.driver.defaultJavaOptions": " ".join(options)} if options else {}),
+        "spark.driver.defaultJavaOptions": " ".join(_java_options(rows)),
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
         "spark.databricks.delta.snapshotPartitions": "1",

@@ -17,6 +17,7 @@ RETRYABLE = {
     "ConcurrentUpdateError",
     "EpochFailedError",
     "EpochGivenUpError",
+    "RegistryUnavailableError",
     "SparkServerUnavailableError",
     "StorageUnavailableError",
     "UpstreamUnavailableError",

@@ -13,6 +13,7 @@ import pytest
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.runtime import spark_settings
 from airflow_backfill_provider.runtime.spark_settings import (
+    AVRO_LIMITS,
     JARS_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
     require_java,
@@ -72,10 +73,22 @@ def test_a_cluster_gets_the_jars_sent_and_keeps_its_own_settings(jars):
 @pytest.mark.parametrize("master", ["local[*]", "yarn"])
 def test_without_a_set_up_spark_resolves_the_package(no_jars, master):
     conf = spark_conf(master)
-    packages = {spark_settings.DELTA_PACKAGE, spark_settings.POSTGRES_PACKAGE, spark_settings.KAFKA_PACKAGE}
+    packages = {
+        spark_settings.DELTA_PACKAGE,
+        spark_settings.POSTGRES_PACKAGE,
+        spark_settings.KAFKA_PACKAGE,
+        spark_settings.AVRO_PACKAGE,
+    }
     assert set(conf["spark.jars.packages"].split(",")) == packages
     assert "org.apache.hadoop:hadoop-client-runtime" in conf["spark.jars.excludes"].split(",")
     assert not {"spark.jars", "spark.driver.extraClassPath"} & set(conf)
+
+
+def test_every_java_that_decodes_records_limits_what_avro_makes_room_for():
+    assert AVRO_LIMITS.startswith("-Dorg.apache.avro.limits.bytes.maxLength=67108864 ")
+    assert spark_conf("local")["spark.driver.defaultJavaOptions"].startswith(AVRO_LIMITS)
+    cluster = spark_conf("yarn")
+    assert {cluster[f"spark.{process}.defaultJavaOptions"] for process in ("driver", "executor")} == {AVRO_LIMITS}
 
 
 @pytest.mark.parametrize("exists", [False, True])

@@ -1,0 +1,150 @@
+"""
+Formats that depend on nothing outside any more: a job pins them when it is created.
+
+A file may be edited and a subject may get a new version. The job goes on reading records with the schema that its
+view's columns were made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.sources.formats.avro_types import avro_column_type
+from airflow_backfill_provider.sources.formats.column_types import type_text
+from airflow_backfill_provider.sources.formats.columns_text import parse_columns
+from airflow_backfill_provider.sources.formats.definition import (
+    AvroFormat,
+    JsonFormat,
+    RawFormat,
+    RecordFormat,
+    TextFormat,
+)
+from airflow_backfill_provider.sources.formats.registry import AVRO, SchemaRegistry, schema_registry
+
+
+class ResolvedRaw(BaseModel):
+    """The bytes as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["raw"] = "raw"
+    delta_type: Literal["binary"] = "binary"
+
+
+class ResolvedText(BaseModel):
+    """Text in UTF-8."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["text"] = "text"
+    delta_type: Literal["string"] = "string"
+
+
+class ResolvedJson(BaseModel):
+    """
+    A JSON object.
+
+    :param delta_type: the type of the column, as Delta writes it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["json"] = "json"
+    delta_type: str
+
+
+class ResolvedAvro(BaseModel):
+    """
+    A value that Avro encoded.
+
+    :param delta_type: the type of the column, as Delta writes it.
+    :param reader_schema: the text of the schema to read with.
+    :param registry: the connection to the registry that has the schemas that records were written with; ``None`` if all
+        were written with the schema to read with.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["avro"] = "avro"
+    delta_type: str
+    reader_schema: str
+    registry: str | None = None
+
+
+ResolvedFormat = Annotated[ResolvedRaw | ResolvedText | ResolvedJson | ResolvedAvro, Field(discriminator="format")]
+"""Any resolved format, by the value of its field ``format``."""
+
+_FORMATS: TypeAdapter[ResolvedFormat] = TypeAdapter(ResolvedFormat)
+
+
+def resolved(
+    record_format: RecordFormat,
+    default_subject: str | None = None,
+    open_registry: Callable[[str], SchemaRegistry] = schema_registry,
+) -> ResolvedFormat:
+    """
+    Return a format with all that decoding needs.
+
+    :param default_subject: the subject of a registry that records have if the format names none, such as
+        ``orders-value``; ``None`` if the format has to name it.
+    :param open_registry: returns the registry of a connection.
+    :raises InvalidJobError: if a file cannot be used, or Spark has no type for a schema.
+    :raises RegistryUnavailableError: if a registry does not answer.
+    :raises RegistryRefusedError: if a registry refuses a request, or lacks the subject.
+    """
+    match record_format:
+        case RawFormat():
+            return ResolvedRaw()
+        case TextFormat():
+            return ResolvedText()
+        case JsonFormat():
+            return ResolvedJson(delta_type=type_text(parse_columns(record_format.schema_, "schema")))
+        case AvroFormat():
+            return _avro(record_format, default_subject, open_registry)
+
+
+def to_json(found: ResolvedFormat) -> str:
+    """Return a resolved format as JSON."""
+    return _FORMATS.dump_json(found).decode()
+
+
+def from_json(text: str) -> ResolvedFormat:
+    """Return the resolved format that was written as JSON."""
+    return _FORMATS.validate_json(text)
+
+
+def _avro(
+    record_format: AvroFormat, default_subject: str | None, open_registry: Callable[[str], SchemaRegistry]
+) -> ResolvedAvro:
+    if record_format.schema_file is not None:
+        where = f"schema_file {record_format.schema_file}"
+        text = _text_of(record_format.schema_file, where)
+    else:
+        subject = record_format.subject or default_subject
+        if record_format.registry is None or subject is None:
+            raise InvalidJobError(
+                "the format avro needs subject, the registry's subject of the records, or schema_file"
+            )
+        where = f"subject {subject}"
+        found = open_registry(record_format.registry).latest(subject)
+        if found.kind != AVRO:
+            raise InvalidJobError(
+                f"{where} is a schema of {found.kind}, but the format is avro; choose the other format"
+            )
+        text = found.text
+    return ResolvedAvro(
+        delta_type=type_text(avro_column_type(text, where)), reader_schema=text, registry=record_format.registry
+    )
+
+
+def _text_of(path: str, where: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise InvalidJobError(f"{where} cannot be read ({reason}); give a file on this machine") from None

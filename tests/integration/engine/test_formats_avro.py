@@ -1,0 +1,208 @@
+"""What records in Avro become on Spark: with one schema, or each with the schema that its id has in a registry."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.avro.functions import from_avro
+
+from airflow_backfill_provider.sources.formats.avro_types import avro_column_type
+from airflow_backfill_provider.sources.formats.column_types import parsed_type, type_text
+from airflow_backfill_provider.sources.formats.framing import NOT_FRAMED
+from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro
+from airflow_backfill_provider.sources.formats.spark import NO_AVRO, decoded, writer_ids
+
+pytestmark = pytest.mark.spark
+
+
+def record(*fields: tuple[str, Any], name: str = "Order", **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, **more, "fields": [{"name": of, "type": kind} for of, kind in fields]}
+
+
+def pinned(schema: Any, registry: str | None = None) -> ResolvedAvro:
+    text = json.dumps(schema)
+    kind = type_text(avro_column_type(text, "schema_file"))
+    return ResolvedAvro(delta_type=kind, reader_schema=text, registry=registry)
+
+
+def frame_of(spark: SparkSession, records: Sequence[bytes | None]) -> DataFrame:
+    return spark.createDataFrame([*enumerate(records)], "number INT, `the record` BINARY")
+
+
+def read(
+    spark: SparkSession, avro: ResolvedAvro, records: Sequence[bytes | None], writers: Mapping[int, str] | None = None
+) -> list[tuple[Any, str | None]]:
+    """Return the value and the error of each record."""
+    result = decoded(F.col("`the record`"), avro, writers).alias("result")
+    found = frame_of(spark, records).select("number", result).orderBy("number").collect()
+    return [(row["result"]["value"], row["result"]["error"]) for row in found]
+
+
+def length(number: int) -> bytes:
+    """Return a number that is not negative as Avro writes it."""
+    rest, written = number << 1, []
+    while rest > 0x7F:
+        written.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
+def framed(schema_id: int, body: bytes) -> bytes:
+    return b"\0" + schema_id.to_bytes(4, "big") + body
+
+
+ORDER = record(("id", ["null", "int"]), ("status", ["null", "string"]))
+
+
+def test_a_record_is_read_with_its_schema(spark):
+    assert read(spark, pinned(ORDER), [b"\x02\x02\x02\x04hi", b"\x00\x00", None]) == [
+        ((1, "hi"), None),
+        ((None, None), None),
+        (None, None),
+    ]
+
+
+def test_a_record_ends_where_its_schema_ends(spark):
+    """Spark alone would ignore the rest, and make nulls of what is missing."""
+    whole = b"\x02\x02\x02\x04hi"
+    broken = [
+        *(whole[:end] for end in range(len(whole))),
+        *(whole + rest for rest in (b"\0", b"\1", b"\0\0", b"\1\1", b"\0\1", b"\1\0", b"\2", whole)),
+        *(b"\x04", b"\x00", b"\x00\x00\x00", b"\x00\x00\x01"),
+    ]
+    assert read(spark, pinned(ORDER), broken) == [(None, NO_AVRO)] * len(broken)
+
+
+@pytest.mark.parametrize("claimed", [10**8, 2**31 - 9, 2**31, 2**40])
+def test_a_length_that_a_damaged_record_claims_is_not_allocated(spark, claimed):
+    damaged = b"\x02\x02\x02" + length(claimed) + b"hi"
+    assert read(spark, pinned(ORDER), [damaged]) == [(None, NO_AVRO)]
+    assert read(spark, pinned({"type": "array", "items": "long"}), [length(claimed) + b"hi"]) == [(None, NO_AVRO)]
+
+
+def test_a_value_need_not_be_a_record(spark):
+    assert read(spark, pinned("string"), [b"\x04hi", b"\x04h", b"hi"]) == [
+        ("hi", None),
+        (None, NO_AVRO),
+        (None, NO_AVRO),
+    ]
+    kind = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
+    assert read(spark, pinned(kind), [b"\x02", b"\x04", b""]) == [("B", None), (None, NO_AVRO), (None, NO_AVRO)]
+    assert read(spark, pinned({"type": "map", "values": "int"}), [b"\x02\x02a\x02\x00"]) == [({"a": 1}, None)]
+
+
+def test_logical_types_have_their_values(spark):
+    schema = record(
+        ("price", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}),
+        ("day", {"type": "int", "logicalType": "date"}),
+        ("local", {"type": "long", "logicalType": "local-timestamp-millis"}),
+    )
+    written = b"\x04\x01\x00" + length(19723) + length(1_704_067_200_001)
+    too_long = b"\x06\x7f\xff\xff" + length(19723) + length(1_704_067_200_001)
+    value = (Decimal("2.56"), dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 1000))
+    assert read(spark, pinned(schema), [written, too_long]) == [(value, None), (None, NO_AVRO)]
+
+
+SCHEMAS = [
+    *("boolean", "int", "long", "float", "double", "bytes", "string"),
+    *({"type": "int", "logicalType": name} for name in ("date", "time-millis")),
+    *(
+        {"type": "long", "logicalType": name}
+        for name in (
+            "timestamp-millis",
+            "timestamp-micros",
+            "timestamp-nanos",
+            "local-timestamp-millis",
+            "local-timestamp-micros",
+            "local-timestamp-nanos",
+        )
+    ),
+    *({"type": "string", "logicalType": "uuid"}, {"type": "bytes", "logicalType": "big-decimal"}),
+    {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+    {"type": "fixed", "name": "F", "size": 8, "logicalType": "decimal", "precision": 9},
+    {"type": "fixed", "name": "F", "size": 16, "logicalType": "uuid"},
+    {"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"},
+    *(["null", "int"], ["int", "long"], ["double", "null", "float"], ["string"]),
+    record(
+        ("kind", {"type": "enum", "name": "Kind", "symbols": ["A"]}),
+        ("again", ["null", "Kind"]),
+        ("line", record(("kinds", {"type": "array", "items": "shop.Kind"}), name="Line", namespace="lines")),
+        ("lines", {"type": "map", "values": ["null", "lines.Line"]}),
+        name="shop.Order",
+    ),
+]
+
+
+def test_the_types_of_columns_are_sparks(spark):
+    columns = [
+        from_avro(F.lit(None).cast("binary"), json.dumps(schema)).alias(str(number))
+        for number, schema in enumerate(SCHEMAS)
+    ]
+    found = json.loads(spark.range(0).select(*columns).schema.json())["fields"]
+    ours = [avro_column_type(json.dumps(schema), "schema_file") for schema in SCHEMAS]
+    assert ours == [_nullable(field["type"]) for field in found]
+
+
+def test_the_value_has_the_type_that_was_resolved(spark):
+    avro = pinned(SCHEMAS[-1])
+    result = frame_of(spark, []).select(decoded(F.col("`the record`"), avro).alias("result")).schema["result"]
+    assert json.loads(result.dataType["value"].dataType.json()) == parsed_type(avro.delta_type)
+
+
+def _nullable(kind: Any) -> Any:
+    """Return a type in which everything may be null."""
+    if isinstance(kind, list):
+        return [*map(_nullable, kind)]
+    if not isinstance(kind, dict):
+        return kind
+    flags = {"nullable": True, "containsNull": True, "valueContainsNull": True, "metadata": {}}
+    return {name: flags.get(name, _nullable(part)) for name, part in kind.items()}
+
+
+# --- with a registry ----------------------------------------------------------------------------------------------
+
+NEWER = {
+    **record(name="Order"),
+    "fields": [
+        {"name": "status", "type": ["null", "string"]},
+        {"name": "amount", "type": "long", "default": 7},
+        {"name": "id", "type": ["null", "long"]},
+    ],
+}
+WRITERS = {1: json.dumps(ORDER), 258: json.dumps(NEWER), 5: json.dumps(record(("status", "int")))}
+
+
+def test_each_record_is_read_with_the_schema_that_it_was_written_with(spark):
+    records = [framed(1, b"\x02\x02\x02\x04hi"), framed(258, b"\x02\x04hi\x04\x00"), None]
+    assert read(spark, pinned(NEWER, "schemas"), records, WRITERS) == [
+        (("hi", 7, 1), None),
+        (("hi", 2, None), None),
+        (None, None),
+    ]
+
+
+def test_a_record_of_a_registry_has_an_id_that_is_known(spark):
+    cases = {
+        b"": NOT_FRAMED,
+        b"\0\0\0\1": NOT_FRAMED,
+        b"\1" + framed(1, b"\0\0")[1:]: NOT_FRAMED,
+        framed(3, b"\0\0"): "schema 3 is unknown",
+        framed(2**32 - 1, b""): "schema 4294967295 is unknown",
+        framed(1, b""): NO_AVRO,
+        framed(258, b"\x02\x04hi\x04\x00\x00"): NO_AVRO,
+        framed(5, b"\x02"): NO_AVRO,  # it cannot be read as the reader's schema
+    }
+    found = read(spark, pinned(NEWER, "schemas"), [*cases], WRITERS)
+    assert found == [(None, error) for error in cases.values()]
+
+
+def test_the_ids_of_records_are_found(spark):
+    records = [framed(1, b"x"), framed(1, b""), framed(2**32 - 1, b""), b"\0\0\0\2", b"\2\0\0\0\3", None]
+    assert writer_ids(frame_of(spark, records), "the record") == {1, 2**32 - 1}
