@@ -8,10 +8,11 @@ next barrier that is pinned.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
@@ -67,12 +68,21 @@ class ResolvedUpstream(BaseModel):
 
     :param table_id: the table's id.
     :param columns: the columns that key, distribution key and query use, with their types.
+    :param pinned: what else the source needs to read the same rows for ever, such as the schema of records; empty for
+        most.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table_id: str
     columns: tuple[UpstreamColumn, ...]
+    pinned: Mapping[str, str] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # The digest of the definition must stay that of jobs that were created before this field was.
+        fields: dict[str, Any] = fields_of(self)
+        return {name: value for name, value in fields.items() if name != "pinned" or value}
 
     @property
     def names(self) -> frozenset[str]:

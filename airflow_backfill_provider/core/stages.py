@@ -117,7 +117,7 @@ STAGES = (
     ),
     Stage(
         kind=StageKind.KEEP_CHANGES,
-        description="The strategy stores the changes of unread rows, if it has a table for them.",
+        description="The strategy stores changes of unread rows and unreadable records, if it has tables for them.",
     ),
     Stage(
         kind=StageKind.COUNT_PART,

@@ -92,6 +92,11 @@ class UpstreamDefinition(BaseModel):
         """The ids of the Airflow connections that reading the upstream needs; by default none."""
         return ()
 
+    @property
+    def lists_unreadable(self) -> bool:
+        """Whether rows that cannot be read are left out of the view and listed; by default they fail an epoch."""
+        return False
+
     def split_ends(self, offset: Offset) -> Mapping[int, int] | None:
         """
         Return for each split of the upstream, such as a partition, the place after its last row as of an offset.

@@ -40,7 +40,12 @@ from airflow_backfill_provider.engine.spark_messages import (
     safe_message,
 )
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
-from airflow_backfill_provider.sources.refusals import UNCHANGED_VALUE, UNSUPPORTED_VALUE, UNUSABLE_ROW
+from airflow_backfill_provider.sources.refusals import (
+    UNCHANGED_VALUE,
+    UNREADABLE_RECORD,
+    UNSUPPORTED_VALUE,
+    UNUSABLE_ROW,
+)
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """The error that a merge raises if the upstream inserted a key that already existed."""
@@ -93,9 +98,9 @@ _VIOLATED = (
 )
 """Conditions of a row that violates a constraint of its table."""
 
-_OF_VALUE = re.compile(
-    rf"(?P<kind>{UNCHANGED_VALUE}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
-)
+_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}"
+
+_OF_VALUE = re.compile(rf"(?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE)
 """The error about a value or a row that cannot be read, with the column's name or what is wrong."""
 
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
@@ -119,6 +124,11 @@ def _raise_for_value(error: BaseException, what: str) -> None:
     name = found["about"]
     if found["kind"] == UNUSABLE_ROW:
         raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
+    if found["kind"] == UNREADABLE_RECORD:
+        raise UnsupportedValueError(
+            f"{what}: {name}; correct the format and rebuild the job, or rebuild it with unreadable_records: "
+            "dead_letter, which leaves such records out of the view and lists them"
+        ) from None
     if found["kind"] == UNCHANGED_VALUE:
         raise UpstreamError(
             f"{what}: an update did not change column {name}, and the database's log left its value out because it is "

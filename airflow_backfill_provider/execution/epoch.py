@@ -194,11 +194,12 @@ class EpochEvaluator:
         self._tables.writer.repair(self._tables.identity, self._barrier)
 
     def _keep_changes(self) -> None:
-        """Pass the other changes to the strategy; this comes after every stage that a bad row can fail."""
+        """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""
         if self._net is not None and self._measured.held_back:
             held_back = self._net.filter(~self._visible & leaves_something(self._rows))
             with timed(self.seconds, self._tables.settings.strategy):
                 self._tables.reader.keep(held_back, self._barrier, self._measured.held_back)
+        self._tables.reader.set_aside(self._barrier)
 
     def _read_ahead(self) -> None:
         self._tables.reader.read_ahead(self._barrier)

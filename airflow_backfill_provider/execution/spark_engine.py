@@ -195,6 +195,6 @@ class SparkEngine:
             settings=settings,
             pinned=pinned,
             older=older,
-            reader=self._tables.upstream(job).reader(self._spark),
+            reader=self._tables.upstream(job).as_created(settings.upstream).reader(self._spark),
         )
         return compare_sides(sides, vnodes)

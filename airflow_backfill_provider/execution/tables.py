@@ -74,7 +74,7 @@ class TableOpener:
         # Other code may have changed the session since this engine or its last epoch started.
         pin_settings(self._spark)
         job = settings.definition
-        upstream = self.upstream(job)
+        upstream = self.upstream(job).as_created(settings.upstream)
         job_rows = self.job_rows(job, settings.upstream, settings)
         account = self._account(job_rows, upstream)
         context = ReaderContext(
@@ -113,7 +113,7 @@ class TableOpener:
 
         :param settings: the job's settings, for the order of positions; by default that is the key's order.
         """
-        reader = self.upstream(job).reader(self._spark)
+        reader = self.upstream(job).as_created(upstream).reader(self._spark)
         return JobRows.of(job, reader, upstream, settings.scan.order if settings else None)
 
     def view(self, job: BackfillJob) -> MaterializedView:

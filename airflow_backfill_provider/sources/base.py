@@ -124,6 +124,15 @@ class Source(ABC):
     def location(self) -> str:
         """The upstream's location, for messages; without secrets."""
 
+    def as_created(self, upstream: ResolvedUpstream) -> Source:
+        """
+        Return the source for a job that was created on it, with what the job pinned.
+
+        By default the same source: nothing is pinned.
+        """
+        del upstream
+        return self
+
     # ------------------------------------------------------------------------------------------------- history
 
     def begin(self, job: str) -> HistoryPoint | None:

@@ -37,6 +37,11 @@ class UpstreamDescription:
     physical_names: Mapping[str, str] = field(default_factory=dict)
     unfinished: str = ""
 
+    @property
+    def pinned(self) -> Mapping[str, str]:
+        """What a job pins at its creation to read the same rows for ever; by default nothing."""
+        return {}
+
     def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
         """Return the order of key columns, with their types as of this offset."""
         return KeyOrder(

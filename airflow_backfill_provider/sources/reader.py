@@ -89,6 +89,16 @@ class SourceReader(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no splits")
 
+    def unreadable(self, ranges: Sequence[SplitRange]) -> DataFrame | None:
+        """
+        Return the records at some places that cannot be read, with the reason, to be listed instead of failing.
+
+        :param ranges: disjoint ranges; may be empty.
+        :returns: columns of the source's own; ``None``, the default, if what cannot be read fails an epoch.
+        """
+        del ranges
+        return None
+
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """
         Return whether all rows were removed at once in ``(after, up_to]``, such as by TRUNCATE.

@@ -19,6 +19,10 @@ UNUSABLE_ROW = "AIRFLOW_BACKFILL_UNUSABLE_ROW"
 """The error for a row of the upstream that means nothing. What is wrong with it follows."""
 
 
+UNREADABLE_RECORD = "AIRFLOW_BACKFILL_UNREADABLE_RECORD"
+"""The error for a record that its format cannot read. Where it is and what is wrong follow."""
+
+
 def unchanged_value(name: str) -> Column:
     """Return a column that fails with :data:`UNCHANGED_VALUE`."""
     return F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}"))
@@ -32,3 +36,8 @@ def unsupported_value(name: str) -> Column:
 def unusable_row(problem: str) -> Column:
     """Return a column that fails with :data:`UNUSABLE_ROW`."""
     return F.raise_error(F.lit(f"{UNUSABLE_ROW} {problem}"))
+
+
+def unreadable_record(where: Column, problem: Column) -> Column:
+    """Return a column that fails with :data:`UNREADABLE_RECORD`."""
+    return F.raise_error(F.concat(F.lit(f"{UNREADABLE_RECORD} "), where, F.lit(" "), problem))

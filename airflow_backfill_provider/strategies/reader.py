@@ -129,6 +129,9 @@ class SnapshotReader(ABC):
         :param rows: the number of changes.
         """
 
+    def set_aside(self, barrier: Barrier) -> None:  # noqa: B027 - most fail on what cannot be read
+        """List what cannot be read of an epoch's chunk and changes, once, if the job leaves it out of the view."""
+
     def fence(self, barrier: Barrier) -> bool:
         """Prevent the write of :meth:`keep`, unless it is done; return whether it is prevented."""
         del barrier

@@ -136,4 +136,6 @@ def test_the_rows_that_are_left_are_those_of_files_that_end_after_the_view(job):
     assert rows_left(files, EVERYTHING, order) == sum(range(1, len(existing) + 1))
     for position in sample:
         after = existing[existing.index(position) + 1 :]
-        assert rows_left(files, KeyRange(position, None), order) == sum(file.row_count for file in files if file.upper in after)
+        assert rows_left(files, KeyRange(position, None), order) == sum(
+            file.row_count for file in files if file.upper in after
+        )

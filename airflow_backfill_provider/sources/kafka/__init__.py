@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.formats.definition import DEFAULT_FORMAT, AvroFormat, RecordFormat
 from airflow_backfill_provider.sources.kafka.offsets import ends_of
 
 if TYPE_CHECKING:
@@ -34,12 +35,23 @@ class LostRecords(StrEnum):
     SKIP = "skip"
 
 
+class UnreadableRecords(StrEnum):
+    """What an epoch does with records that their format cannot read."""
+
+    FAIL = "fail"
+    DEAD_LETTER = "dead_letter"
+
+
 class KafkaUpstream(UpstreamDefinition):
     """
     A topic of a Kafka cluster.
 
     :param connection: id of an Airflow connection of the Kafka provider's type.
     :param topic: the topic's name.
+    :param value: the format of the records' values; by default bytes.
+    :param record_key: the format of the records' keys; by default bytes.
+    :param unreadable_records: ``fail`` if an epoch fails when it uses a value or key that its format cannot read;
+        ``dead_letter`` if the view leaves such records out, and a table of dead letters has them.
     :param lost_records: ``fail`` if an epoch fails when records are gone that the job has not read; ``skip`` if it goes
         on with the oldest ones that are left, and warns of what is missing.
     """
@@ -50,6 +62,9 @@ class KafkaUpstream(UpstreamDefinition):
 
     connection: Annotated[StrictStr, Field(min_length=1)]
     topic: Annotated[StrictStr, Field(min_length=1)]
+    value: RecordFormat = DEFAULT_FORMAT
+    record_key: RecordFormat = DEFAULT_FORMAT
+    unreadable_records: UnreadableRecords = UnreadableRecords.FAIL
     lost_records: LostRecords = LostRecords.FAIL
     key: tuple[KeyColumn, ...] = (KeyColumn(column=PARTITION), KeyColumn(column=OFFSET))
     distribution_key: tuple[StrictStr, ...] = (PARTITION,)
@@ -69,14 +84,21 @@ class KafkaUpstream(UpstreamDefinition):
         """The connection and the topic."""
         return f"{self.connection}: {self.topic}"
 
+    @property
+    def lists_unreadable(self) -> bool:
+        """Whether records that cannot be read become dead letters."""
+        return self.unreadable_records is UnreadableRecords.DEAD_LETTER
+
     def split_ends(self, offset: Offset) -> Mapping[int, int]:
         """Return for each partition the offset after its last record."""
         return ends_of(offset)
 
     @property
     def connection_ids(self) -> tuple[str, ...]:
-        """The connection to the cluster."""
-        return (self.connection,)
+        """The connections to the cluster and to the registries of schemas."""
+        formats = (self.value, self.record_key)
+        registries = (found.registry for found in formats if isinstance(found, AvroFormat) and found.registry)
+        return tuple(dict.fromkeys((self.connection, *registries)))
 
 
 class Kafka(SourceKind):

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from airflow_backfill_provider.sources.formats.resolved import ResolvedFormat, from_json, resolved, to_json
+from airflow_backfill_provider.sources.kafka import KafkaUpstream
+
+KEY, VALUE = "key", "value"
+"""The columns with what producers wrote."""
 
 _HEADERS = {
     "type": "array",
@@ -16,13 +24,65 @@ _HEADERS = {
     "containsNull": True,
 }
 
-RECORD_TYPES = {
-    "key": "binary",
-    "value": "binary",
+_FIXED = {
     "headers": json.dumps(_HEADERS),
     "topic": "string",
     "partition": "integer",
     "offset": "long",
     "timestamp": "timestamp",
 }
-"""Column → its type."""
+
+NAMES = (KEY, VALUE, *_FIXED)
+"""The columns, in order."""
+
+
+class RecordFormats:
+    """
+    The formats of keys and values, with all that decoding needs.
+
+    :param upstream: the definition.
+    :param pinned: what a job pinned when it was created; empty before. Then files and registries are read on demand.
+    """
+
+    def __init__(self, upstream: KafkaUpstream, pinned: Mapping[str, str]) -> None:
+        self._upstream = upstream
+        self._pinned = pinned
+
+    @cached_property
+    def value(self) -> ResolvedFormat:
+        """The format of values."""
+        if VALUE in self._pinned:
+            return from_json(self._pinned[VALUE])
+        return resolved(self._upstream.value, f"{self._upstream.topic}-value")
+
+    @cached_property
+    def key(self) -> ResolvedFormat:
+        """The format of keys."""
+        if KEY in self._pinned:
+            return from_json(self._pinned[KEY])
+        return resolved(self._upstream.record_key, f"{self._upstream.topic}-key")
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """Both, to be pinned."""
+        return {KEY: to_json(self.key), VALUE: to_json(self.value)}
+
+
+class RecordTypes(Mapping[str, str]):
+    """Column → its type; those of keys and values are asked for on demand, because a registry may have to answer."""
+
+    def __init__(self, formats: RecordFormats) -> None:
+        self._formats = formats
+
+    def __getitem__(self, name: str) -> str:
+        if name == KEY:
+            return self._formats.key.delta_type
+        if name == VALUE:
+            return self._formats.value.delta_type
+        return _FIXED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)

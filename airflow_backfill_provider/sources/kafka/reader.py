@@ -19,9 +19,17 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.hidden_options import hide_options
-from airflow_backfill_provider.sources.kafka import LostRecords
-from airflow_backfill_provider.sources.kafka.columns import RECORD_TYPES
+from airflow_backfill_provider.sources.kafka import LostRecords, UnreadableRecords
+from airflow_backfill_provider.sources.kafka.columns import NAMES
 from airflow_backfill_provider.sources.kafka.connection import SECRET_OPTIONS, kafka_connection
+from airflow_backfill_provider.sources.kafka.decoding import (
+    RAW_SCHEMA,
+    DecodedRecords,
+    decoded_records,
+    failing_rows,
+    readable_rows,
+    unreadable_rows,
+)
 from airflow_backfill_provider.sources.kafka.offsets import ends_of
 from airflow_backfill_provider.sources.kafka.source import KafkaSource, window
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
@@ -50,10 +58,10 @@ class KafkaReader(SourceReader):
 
     def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
         """Return the records of partitions between two offsets each."""
-        wanted = [places for places in ranges if places.size]
-        if not wanted:
-            return self.empty()
-        return self._read(wanted)
+        found = self._decoded([places for places in ranges if places.size])
+        if self._source.upstream.unreadable_records is UnreadableRecords.FAIL:
+            return failing_rows(found)
+        return readable_rows(found)
 
     def is_left(self, key: Sequence[Column]) -> Column:
         """Return the condition that retention has not removed a record: its offset is not before the oldest one."""
@@ -67,8 +75,7 @@ class KafkaReader(SourceReader):
 
     def empty(self) -> DataFrame:
         """Return all columns, without records."""
-        columns = ", ".join(f"`{name}` {_sql_type(kind)}" for name, kind in RECORD_TYPES.items())
-        return self._spark.createDataFrame([], columns)
+        return self.rows_of([])
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """
@@ -82,7 +89,19 @@ class KafkaReader(SourceReader):
         end = F.struct(F.lit(total).cast("long"), F.lit(text))
         return added.withColumns({CHANGE_TYPE: F.lit("insert"), CHANGE_OFFSET: end})
 
-    def _read(self, ranges: Sequence[SplitRange]) -> DataFrame:
+    def unreadable(self, ranges: Sequence[SplitRange]) -> DataFrame | None:
+        """Return the records of partitions between two offsets each that their formats cannot read."""
+        if self._source.upstream.unreadable_records is UnreadableRecords.FAIL:
+            return None
+        return unreadable_rows(self._decoded([places for places in ranges if places.size]))
+
+    def _decoded(self, ranges: Sequence[SplitRange]) -> DecodedRecords:
+        return decoded_records(self._raw(ranges), self._source.formats)
+
+    def _raw(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        """Return records as bytes."""
+        if not ranges:
+            return self._spark.createDataFrame([], RAW_SCHEMA)
         hide_options(self._spark, SECRET_OPTIONS)
         upstream = self._source.upstream
         by_partition: dict[int, list[SplitRange]] = defaultdict(list)
@@ -99,11 +118,4 @@ class KafkaReader(SourceReader):
             "failOnDataLoss": "false" if upstream.lost_records is LostRecords.SKIP else "true",
             "includeHeaders": "true",
         }
-        rows = self._spark.read.format("kafka").options(**options).load()
-        return rows.select(*RECORD_TYPES)
-
-
-def _sql_type(delta_type: str) -> str:
-    if delta_type.startswith("{"):
-        return "array<struct<key: string, value: binary>>"
-    return {"integer": "int", "long": "bigint"}.get(delta_type, delta_type)
+        return self._spark.read.format("kafka").options(**options).load().select(*NAMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
@@ -20,10 +20,11 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.base import Source, SourceWatch
-from airflow_backfill_provider.sources.description import UpstreamDescription, other_table
+from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.kafka import KafkaUpstream
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
-from airflow_backfill_provider.sources.kafka.columns import RECORD_TYPES
+from airflow_backfill_provider.sources.kafka.columns import RecordFormats, RecordTypes
+from airflow_backfill_provider.sources.kafka.description import KafkaDescription
 from airflow_backfill_provider.sources.kafka.first_records import first_time
 from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of
 from airflow_backfill_provider.sources.kafka.splits import Partitions
@@ -46,16 +47,22 @@ class KafkaSource(Source):
     A topic. An offset has one offset for each partition.
 
     :param upstream: the definition.
+    :param pinned: what a job pinned when it was created on it.
     """
 
-    def __init__(self, upstream: KafkaUpstream) -> None:
+    def __init__(self, upstream: KafkaUpstream, pinned: Mapping[str, str] | None = None) -> None:
         self.upstream = upstream
+        self.formats = RecordFormats(upstream, pinned or {})
         self.topic = Topic(Cluster(upstream.connection), upstream.topic)
 
     @property
     def location(self) -> str:
         """The connection and the topic."""
         return self.upstream.location
+
+    def as_created(self, upstream: ResolvedUpstream) -> KafkaSource:
+        """Return the topic with the formats that a job pinned."""
+        return KafkaSource(self.upstream, upstream.pinned)
 
     # ------------------------------------------------------------------------------------------------- history
 
@@ -76,14 +83,15 @@ class KafkaSource(Source):
         known = ends_of(reached)
         return offset_of({split: max(end, known.get(split, 0)) for split, end in ends_of(offset).items()})
 
-    def at(self, offset: Offset | None = None) -> UpstreamDescription:
+    def at(self, offset: Offset | None = None) -> KafkaDescription:
         """Describe the topic; its columns are always the same."""
         state = self.topic.state()
-        return UpstreamDescription(
+        return KafkaDescription(
             location=self.location,
             offset=offset_of(state.ends) if offset is None else offset,
             table_id=state.topic_id,
-            types=RECORD_TYPES,
+            types=RecordTypes(self.formats),
+            formats=self.formats,
         )
 
     def watermark(self, offset: Offset) -> dt.datetime:

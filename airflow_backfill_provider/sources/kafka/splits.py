@@ -46,6 +46,6 @@ class Partitions(Splits):
         if gone and self._upstream.lost_records is LostRecords.FAIL:
             raise ChangeFeedGapError(
                 f"{'; '.join(gone)}, before the job has read them: the topic's retention or somebody removed them. "
-                "Rebuild the job to begin with the oldest records left, or let it go on with lost_records: skip"
+                "Rebuild the job, which begins with the oldest records left; with lost_records: skip it would go on"
             )
         return tuple(f"{text}, and missing in the view" for text in gone)

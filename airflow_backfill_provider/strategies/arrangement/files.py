@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.dropping import drop_table
+from airflow_backfill_provider.lake.existing import is_table
 from airflow_backfill_provider.lake.key_index import (
     ArrowKeyIndex,
     arrow_type,
@@ -32,7 +33,7 @@ from airflow_backfill_provider.lake.key_index import (
     nth_key,
     plain_names,
 )
-from airflow_backfill_provider.lake.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.storage import log_errors
 
 PIECES = 256
 """The number of pieces into which the changes are cut for planning."""
@@ -55,8 +56,7 @@ class ArrangementFiles:
 
     def exists(self) -> bool:
         """Return whether the arrangement exists."""
-        with storage_errors(self.path):
-            return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
+        return is_table(self.path, self._options)
 
     def statistics(
         self, order: KeyOrder, base_epoch: int, own: OwnColumns, coming: pa.Table | None = None

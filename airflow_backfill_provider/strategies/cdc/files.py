@@ -20,7 +20,8 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
 from airflow_backfill_provider.lake.dropping import drop_table
-from airflow_backfill_provider.lake.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.existing import is_table
+from airflow_backfill_provider.lake.storage import log_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,7 @@ class ReadAheadFiles:
 
     def exists(self) -> bool:
         """Return whether the table exists."""
-        with storage_errors(self.path):
-            return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
+        return is_table(self.path, self._options)
 
     def readings(self, order: KeyOrder, *, before: int | None = None) -> list[CommittedReading]:
         """

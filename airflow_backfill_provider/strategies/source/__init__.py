@@ -9,12 +9,14 @@ live row, and the position of the split decides which of the two a row is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
+from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 if TYPE_CHECKING:
@@ -67,6 +69,23 @@ class SourceBackfill(Strategy):
 
         del job, described
         return upstream.point(splits_of(upstream).beginnings())
+
+    def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
+        """Return whether the table of records that cannot be read exists, if the job needs one."""
+        from airflow_backfill_provider.lake.existing import is_table
+
+        return not settings.definition.upstream.lists_unreadable or is_table(dead_letters_of(settings), storage_options)
+
+    def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:
+        """Delete the table of records that cannot be read."""
+        from airflow_backfill_provider.lake.dropping import drop_table
+
+        drop_table(dead_letters_of(settings), storage_options)
+
+    def keeps_tables(self, settings: JobSettings) -> bool:
+        """Return whether the table of records that cannot be read stays when the view is finished: yes."""
+        del settings
+        return True
 
     def plan(self, situation: Situation) -> SnapshotPlan:
         """Plan with the splits' ends."""

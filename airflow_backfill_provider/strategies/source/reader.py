@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.spark_hash import vnode_of_number
@@ -20,6 +20,8 @@ from airflow_backfill_provider.engine.observed_rows import ObservedRows
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
+from airflow_backfill_provider.strategies.source.dead_letters import DeadLetters
+from airflow_backfill_provider.strategies.source.location import DEAD_LETTERS
 from airflow_backfill_provider.strategies.source.planning import splits_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
@@ -94,7 +96,7 @@ def _name(split: int) -> str:
 
 class SplitReader(SnapshotReader):
     """
-    Reads chunks of splits; has no tables.
+    Reads chunks of splits.
 
     :param context: the objects that the reader works with.
     """
@@ -105,11 +107,36 @@ class SplitReader(SnapshotReader):
     def __init__(self, context: ReaderContext, scan: VnodeScan) -> None:
         self._context = context
         self._scan = scan
+        self._dead_letters = DeadLetters(context)
+
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """The table of records that cannot be read, if the job has one."""
+        return {DEAD_LETTERS: self._dead_letters.location} if self._dead_letters.are_kept else {}
+
+    def prepare(self) -> None:
+        """Create the table of records that cannot be read, if the job needs one."""
+        self._dead_letters.create()
+
+    def set_aside(self, barrier: Barrier) -> None:
+        """List the records of the epoch that cannot be read."""
+        if not self._dead_letters.are_kept:
+            return
+        order = self._context.settings.scan.order
+        splits = splits_of(self._context.upstream)
+        chunk = places_of(self._scan, barrier.chunk(order), self._bounds(barrier))
+        # What was read before the epoch gets the records of the window as changes.
+        window = SplitBounds(begins=splits.ends(barrier.changes_after), ends=splits.ends(barrier.upstream.to_offset))
+        changed = places_of(self._scan, decoded(barrier.read_before, order), window) if barrier.publishes else []
+        self._dead_letters.add(barrier, [*chunk, *changed])
 
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
         """Return the rows in some ranges."""
+        places = places_of(self._scan, ranges, self._bounds(barrier))
+        return nullcontext(SplitChunk(self._context.job_rows, places))
+
+    def _bounds(self, barrier: Barrier) -> SplitBounds:
         splits = splits_of(self._context.upstream)
-        bounds = SplitBounds(
+        return SplitBounds(
             begins=splits.ends(self._context.settings.first_offset), ends=splits.ends(barrier.chunk_offset)
         )
-        return nullcontext(SplitChunk(self._context.job_rows, places_of(self._scan, ranges, bounds)))

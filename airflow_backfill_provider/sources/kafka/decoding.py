@@ -1,0 +1,106 @@
+"""Decodes keys and values of records on Spark, and tells which ones cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.sources.formats.registry import schema_registry
+from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro, ResolvedFormat, ResolvedRaw
+from airflow_backfill_provider.sources.formats.spark import decoded, writer_ids
+from airflow_backfill_provider.sources.formats.writers import writer_schemas
+from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, VALUE, RecordFormats
+from airflow_backfill_provider.sources.refusals import unreadable_record
+
+RAW_SCHEMA = (
+    "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "
+    "offset bigint, timestamp timestamp"
+)
+"""The columns of records before they are decoded."""
+
+REASON = "reason"
+"""The column that says why a record cannot be read."""
+
+_DECODED = {KEY: "__decoded_key", VALUE: "__decoded_value"}
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecords:
+    """
+    Records with what was decoded beside the bytes.
+
+    :param rows: the columns of records as bytes, and for each decoded one a struct of its value and its error.
+    :param decoded: the columns that are decoded; the others stay bytes.
+    """
+
+    rows: DataFrame
+    decoded: tuple[str, ...]
+
+    def value(self, name: str) -> Column:
+        """Return the decoded value of a column."""
+        return F.col(_DECODED[name]).getField("value")
+
+    def error(self, name: str) -> Column:
+        """Return why a column cannot be read; null if it can."""
+        return F.col(_DECODED[name]).getField("error")
+
+
+def decoded_records(raw: DataFrame, formats: RecordFormats) -> DecodedRecords:
+    """
+    Decode keys and values by their formats.
+
+    :param raw: the records as bytes. If a registry has their schemas, they are read once more to learn their ids.
+    """
+    found = {name: kind for name, kind in ((KEY, formats.key), (VALUE, formats.value)) if _is_decoded(kind)}
+    columns = {_DECODED[name]: _column(raw, name, kind) for name, kind in found.items()}
+    return DecodedRecords(raw.withColumns(columns) if columns else raw, tuple(found))
+
+
+def failing_rows(found: DecodedRecords) -> DataFrame:
+    """Return all records; to use a value or a key that cannot be read is an error."""
+    where = F.concat(
+        F.col("topic"),
+        F.lit(", partition "),
+        F.col("partition").cast("string"),
+        F.lit(", offset "),
+        F.col("offset").cast("string"),
+        F.lit(": the "),
+    )
+    return found.rows.select(
+        *(
+            F.when(found.error(name).isNotNull(), unreadable_record(F.concat(where, F.lit(name)), found.error(name)))
+            .otherwise(found.value(name))
+            .alias(name)
+            if name in found.decoded
+            else F.col(name)
+            for name in NAMES
+        )
+    )
+
+
+def readable_rows(found: DecodedRecords) -> DataFrame:
+    """Return the records of which key and value can be read."""
+    rows = found.rows
+    for name in found.decoded:
+        rows = rows.filter(found.error(name).isNull())
+    return rows.select(*(found.value(name).alias(name) if name in found.decoded else F.col(name) for name in NAMES))
+
+
+def unreadable_rows(found: DecodedRecords) -> DataFrame:
+    """Return the other records as bytes, with the reason."""
+    errors = [F.concat(F.lit(f"the {name} "), found.error(name)) for name in found.decoded]
+    reason = F.concat_ws("; ", *errors) if errors else F.lit("")
+    return found.rows.select(*NAMES, reason.alias(REASON)).filter(F.col(REASON) != "")
+
+
+def _is_decoded(kind: ResolvedFormat) -> bool:
+    return not isinstance(kind, ResolvedRaw)
+
+
+def _column(raw: DataFrame, name: str, kind: ResolvedFormat) -> Column:
+    writers = None
+    if isinstance(kind, ResolvedAvro) and kind.registry is not None:
+        writers = writer_schemas(schema_registry(kind.registry), writer_ids(raw, name))
+    return decoded(F.col(name), kind, writers)

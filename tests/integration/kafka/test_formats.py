@@ -1,0 +1,76 @@
+"""Records become columns; what cannot be read fails the epoch, or becomes a dead letter."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from airflow_backfill_provider.core.errors import UnsupportedValueError
+from airflow_backfill_provider.strategies.source.location import dead_letters_of
+from tests.integration.kafka.shop import TopicOfOrders
+
+pytestmark = pytest.mark.spark
+
+JSON = {"format": "json", "schema": "order_id BIGINT, amount DECIMAL(12,2)"}
+QUERY = "SELECT partition, offset, value.order_id, value.amount FROM upstream"
+
+
+def test_json_becomes_columns_and_tombstones_are_null(orders: TopicOfOrders) -> None:
+    orders.kafka.create_topic(orders.topic)
+    orders.add({"order_id": 1, "amount": 10.25}, {"order_id": 2**62, "amount": None}, {"amount": 1, "more": [1]})
+    orders.producer.produce(orders.topic, None, key=b"2", partition=0)
+    orders.producer.flush(30)
+    orders.create(kafka={"value": JSON}, query=QUERY)
+    orders.finish()
+    rows = [(order, None if amount is None else str(amount)) for _, _, order, amount in orders.rows()]
+    assert rows == [(1, "10.25"), (2**62, None), (None, "1.00"), (None, None)]
+
+
+def test_a_record_that_cannot_be_read_fails_the_epoch(orders: TopicOfOrders) -> None:
+    """I6: it is named, and its content is not quoted."""
+    orders.kafka.create_topic(orders.topic)
+    orders.add({"order_id": 1}, '{"order_id": "secret"}')
+    orders.create(kafka={"value": JSON}, query=QUERY)
+    with pytest.raises(UnsupportedValueError, match="partition 0, offset 1: the value .*dead_letter") as failed:
+        orders.epoch()
+    assert "secret" not in str(failed.value)
+    assert orders.rows() == []
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_records_that_cannot_be_read_become_dead_letters(orders: TopicOfOrders, parallelism: int) -> None:
+    orders.kafka.create_topic(orders.topic, 3)
+    orders.add({"order_id": 1}, "no json", {"order_id": 2}, "[]", {"order_id": 3})
+    orders.add({"order_id": 4}, "{", partition=2)
+    settings = orders.create(
+        kafka={"value": JSON, "unreadable_records": "dead_letter"}, query=QUERY, rate_limit=4, parallelism=parallelism
+    )
+    orders.epoch()
+    orders.add("late", partition=1)
+    orders.finish()
+    orders.add("later", {"order_id": 5}, partition=1)
+    orders.finish()
+    assert [order for _, _, order, _ in orders.rows()] == [1, 2, 3, 5, 4]
+    letters = orders.spark.read.format("delta").load(dead_letters_of(settings)).filter("epoch > 0")
+    found = sorted((row.partition, row.offset, bytes(row.value).decode()) for row in letters.collect())
+    assert found == [(0, 1, "no json"), (0, 3, "[]"), (1, 0, "late"), (1, 1, "later"), (2, 1, "{")]
+    assert all(row.reason.startswith("the value ") for row in letters.collect())
+    orders.assert_truth()
+
+
+def test_keys_and_headers_are_columns(orders: TopicOfOrders) -> None:
+    orders.kafka.create_topic(orders.topic)
+    producer = Producer({"bootstrap.servers": orders.kafka.servers(), "log_level": 0})
+    # The broker soon removes what is older than a week.
+    written_at = int(time.time() * 1000) - 3_600_123
+    producer.produce(orders.topic, b"\x00\xff", key="one", headers=[("trace", b"7")], timestamp=written_at)
+    producer.flush(30)
+    orders.create(
+        kafka={"record_key": {"format": "text"}},
+        query="SELECT partition, offset, key, hex(value) AS value, headers[0].key AS header, unix_millis(timestamp) at "
+        "FROM upstream",
+    )
+    orders.finish()
+    assert orders.rows() == [(0, 0, "one", "00FF", "trace", written_at)]
