@@ -28,6 +28,7 @@ from airflow_backfill_provider.core.barrier import Barrier, Repair, UpstreamWind
 from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.split_status import SplitStatus
 from airflow_backfill_provider.core.stages import STAGES
 from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeSpan
 from airflow_backfill_provider.core.upstream import KeyColumn
@@ -37,6 +38,7 @@ from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANG
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.debezium import DebeziumUpstream, SnapshotDefinition
 from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.kafka import KafkaUpstream
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
@@ -49,6 +51,8 @@ from docs.reference_texts import (
     DEBEZIUM_FIELDS,
     JOB_DEFAULTS,
     JOB_TYPES,
+    KAFKA_DEFAULTS,
+    KAFKA_FIELDS,
     KEY_FIELDS,
     LOG_COLUMNS,
     LOGGED_KINDS,
@@ -81,12 +85,14 @@ def make() -> dict[str, str]:
             "postgres": _given(PostgresUpstream, POSTGRES_FIELDS, POSTGRES_DEFAULTS),
             "debezium": _given(DebeziumUpstream, DEBEZIUM_FIELDS, DEBEZIUM_DEFAULTS),
             "debezium snapshot": _given(SnapshotDefinition, SNAPSHOT_FIELDS, {}),
+            "kafka": _given(KafkaUpstream, KAFKA_FIELDS, KAFKA_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),
             "status": _documented(JobStatus, {**STATUS_FIELDS, **_params(JobSummary)}),
             "vnode span": _documented(VnodeSpan, {}),
+            "split status": _documented(SplitStatus, {}),
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
             "state table": _columns(_state_schema(), STATE_COLUMNS),

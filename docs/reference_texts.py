@@ -10,13 +10,13 @@ JOB_TYPES = {
     "upstream": "mapping, see below",
     "materialized_view": "absolute path or URI",
     "query": "text",
-    "strategy": "`auto`, `no_shuffle`, `arrangement` or `cdc`",
+    "strategy": "`auto`, `no_shuffle`, `arrangement`, `cdc` or `source`",
     "vnode_count": "whole number, 1 to 32768",
     "paused": "true or false",
     "rate_limit": "whole number from 0, or null",
-    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement` or `auto`",
+    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement`, `source` or `auto`",
     "visibility": "`every_epoch` or `on_finish`; with `on_finish` the distribution key must be of key columns, unless "
-    "the strategy is `no_shuffle`; `cdc` refuses `on_finish`",
+    "the strategy is `no_shuffle`; `cdc` and `source` refuse `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "state": "absolute path or URI",
@@ -87,6 +87,19 @@ SNAPSHOT_FIELDS = {
         "the most seconds from a commit in the database until its events are in the lake. Rows wait so long",
     ),
 }
+
+KAFKA_FIELDS = {
+    "connection": ("text", "id of an Airflow connection of the Kafka provider's type"),
+    "topic": ("text", "the topic's name"),
+    "lost_records": (
+        "`fail` or `skip`",
+        "what an epoch does if records are gone that the job has not read: fail, or go on with the oldest ones left",
+    ),
+    "key": ("list of columns", "always the partition and the offset; leave it out"),
+    "distribution_key": ("list of column names", "always the partition; leave it out"),
+}
+
+KAFKA_DEFAULTS = {"key": "`partition`, `offset`", "distribution_key": "`partition`"}
 
 CHANGE_LOG_COLUMNS = {
     "offset": "the offset of the transaction: where the record of its commit begins in the database's log, plus 1",
@@ -167,8 +180,9 @@ LOG_COLUMNS = {
     "[its rest is never written](concepts.md#epochs-that-are-given-up)",
     "incarnation": "the incarnation that the epoch belongs to",
     "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version "
-    "that the arrangement was created from; under `cdc` where the slot begins",
-    "to_version": "the window's `to_offset` as a number",
+    "that the arrangement was created from; under `cdc` where the slot begins. Null if offsets are not whole numbers, "
+    "as those of a topic: `record` has them",
+    "to_version": "the window's `to_offset` as a number, or null likewise",
     "mutations": "changes of the settings that take effect with the barrier",
     "requested_by": "who requested the barrier",
     "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
@@ -186,8 +200,8 @@ STATE_COLUMNS = {
     "uses gets the prefix `key_`",
     "has_position": "whether the key columns are a position; nulls could also be the position of a null key",
     "backfill_finished": "whether the vnode is Completed",
-    "row_count": "snapshot rows read so far: under `no_shuffle` and `cdc` **by the whole job**, under `arrangement` of "
-    "the vnode",
+    "row_count": "snapshot rows read so far: under `no_shuffle` and `cdc` **by the whole job**, under `arrangement` "
+    "and `source` of the vnode",
     "epoch": "the epoch that wrote the row",
     "incarnation": "the incarnation that it belongs to",
 }
@@ -219,7 +233,8 @@ WHAT_TO_DO = {
     "ChangeDataFeedDisabledError": "run the `ALTER TABLE` in the message; [rebuild](how-to/rebuild.md) if the feed was "
     "turned off after the job was created",
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md). If a "
-    "replication slot is gone, see [what ends a job](how-to/backfill-from-postgresql.md#what-ends-a-job)",
+    "replication slot is gone, see [what ends a job](how-to/backfill-from-postgresql.md#what-ends-a-job); if records "
+    "of a topic are gone, see [retention](how-to/backfill-from-kafka.md#retention)",
     "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the present table is the right one; else restore it",
     "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](how-to/rebuild.md)",
     "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](how-to/repair-rows.md) all vnodes or "
@@ -242,7 +257,8 @@ WHAT_TO_DO = {
     "UpstreamUnavailableError": "check the system and the network; then try again",
     "UpstreamRefusedError": "grant what the message names",
     "KafkaUnavailableError": "check the brokers and the network; then try again",
-    "KafkaRefusedError": "correct the connection's login, or grant what the message names",
+    "KafkaRefusedError": "correct the connection's login, or grant what the message names; see "
+    "[backfill from Kafka](how-to/backfill-from-kafka.md)",
     "RegistryUnavailableError": "check the registry and the network; then try again",
     "RegistryRefusedError": "correct the connection, or register what the message names",
     "DatabaseUnavailableError": "check the server and the network; then try again",
