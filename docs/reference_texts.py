@@ -91,6 +91,12 @@ SNAPSHOT_FIELDS = {
 KAFKA_FIELDS = {
     "connection": ("text", "id of an Airflow connection of the Kafka provider's type"),
     "topic": ("text", "the topic's name"),
+    "value": ("mapping", "the [format](how-to/backfill-from-kafka.md#formats) of the record's value"),
+    "record_key": ("mapping", "the format of the record's key"),
+    "unreadable_records": (
+        "`fail` or `dead_letter`",
+        "what an epoch does with records that their format cannot read: fail, or list them and leave them out",
+    ),
     "lost_records": (
         "`fail` or `skip`",
         "what an epoch does if records are gone that the job has not read: fail, or go on with the oldest ones left",
@@ -99,7 +105,12 @@ KAFKA_FIELDS = {
     "distribution_key": ("list of column names", "always the partition; leave it out"),
 }
 
-KAFKA_DEFAULTS = {"key": "`partition`, `offset`", "distribution_key": "`partition`"}
+KAFKA_DEFAULTS = {
+    "value": "`raw`",
+    "record_key": "`raw`",
+    "key": "`partition`, `offset`",
+    "distribution_key": "`partition`",
+}
 
 CHANGE_LOG_COLUMNS = {
     "offset": "the offset of the transaction: where the record of its commit begins in the database's log, plus 1",
