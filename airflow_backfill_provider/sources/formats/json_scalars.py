@@ -43,7 +43,12 @@ def scalar(value: Column, delta_type: str) -> Column:
         return F.when(value == "true", F.lit(True)).when(value == "false", F.lit(False))
     if delta_type in _NUMBERS or is_decimal(delta_type):
         return _number(_after(NUMBER, value), delta_type)
-    return _FROM_TEXT[delta_type](_after(TEXT, value))
+    return from_text(_after(TEXT, value), delta_type)
+
+
+def from_text(text: Column, delta_type: str) -> Column:
+    """Return a value whose type JSON writes as a text; null if it does not fit."""
+    return _FROM_TEXT[delta_type](text)
 
 
 def _after(mark: str, value: Column) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -9,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.formats.registry import schema_registry
 from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro, ResolvedFormat, ResolvedRaw
-from airflow_backfill_provider.sources.formats.spark import decoded, writer_ids
+from airflow_backfill_provider.sources.formats.spark import with_decoded, writer_ids
 from airflow_backfill_provider.sources.formats.writers import writer_schemas
 from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, VALUE, RecordFormats
 from airflow_backfill_provider.sources.refusals import unreadable_record
@@ -54,8 +55,10 @@ def decoded_records(raw: DataFrame, formats: RecordFormats) -> DecodedRecords:
     :param raw: the records as bytes. If a registry has their schemas, they are read once more to learn their ids.
     """
     found = {name: kind for name, kind in ((KEY, formats.key), (VALUE, formats.value)) if _is_decoded(kind)}
-    columns = {_DECODED[name]: _column(raw, name, kind) for name, kind in found.items()}
-    return DecodedRecords(raw.withColumns(columns) if columns else raw, tuple(found))
+    rows = raw
+    for name, kind in found.items():
+        rows = with_decoded(rows, F.col(name), _DECODED[name], kind, _writers(raw, name, kind))
+    return DecodedRecords(rows, tuple(found))
 
 
 def failing_rows(found: DecodedRecords) -> DataFrame:
@@ -99,8 +102,8 @@ def _is_decoded(kind: ResolvedFormat) -> bool:
     return not isinstance(kind, ResolvedRaw)
 
 
-def _column(raw: DataFrame, name: str, kind: ResolvedFormat) -> Column:
-    writers = None
+def _writers(raw: DataFrame, name: str, kind: ResolvedFormat) -> Mapping[int, str] | None:
+    """Return the schemas that records were written with, if a registry has them."""
     if isinstance(kind, ResolvedAvro) and kind.registry is not None:
-        writers = writer_schemas(schema_registry(kind.registry), writer_ids(raw, name))
-    return decoded(F.col(name), kind, writers)
+        return writer_schemas(schema_registry(kind.registry), writer_ids(raw, name))
+    return None

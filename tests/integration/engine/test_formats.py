@@ -19,7 +19,7 @@ from airflow_backfill_provider.sources.formats.columns_text import parse_columns
 from airflow_backfill_provider.sources.formats.definition import JsonFormat, RawFormat, TextFormat
 from airflow_backfill_provider.sources.formats.json_text import INVALID, NO_OBJECT
 from airflow_backfill_provider.sources.formats.resolved import ResolvedFormat, resolved
-from airflow_backfill_provider.sources.formats.spark import NO_UTF8, decoded
+from airflow_backfill_provider.sources.formats.spark import NO_UTF8, decoded, with_decoded
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,10 @@ UTC = dt.UTC
 def read(spark: SparkSession, format_: ResolvedFormat, records: Sequence[bytes | None]) -> list[tuple[Any, str | None]]:
     """Return the value and the error of each record."""
     rows = spark.createDataFrame([*enumerate(records)], "number INT, record BINARY")
-    found = rows.select("number", decoded(F.col("record"), format_).alias("result")).orderBy("number").collect()
+    exact = rows.withColumn("exact", decoded(F.col("record"), format_))
+    found = with_decoded(exact, F.col("record"), "result", format_).orderBy("number").collect()
+    # The fast way must have the same result, whichever records it leaves to the exact one.
+    assert [row["result"] for row in found] == [row["exact"] for row in found]
     return [(row["result"]["value"], row["result"]["error"]) for row in found]
 
 
