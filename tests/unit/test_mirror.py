@@ -88,6 +88,7 @@ WITHOUT = {
     "sources/formats/json_values.py": on_spark("test_formats"),
     "sources/formats/once.py": on_spark("test_formats"),
     "sources/formats/spark.py": on_spark("test_formats"),
+    "sources/formats/valid_texts.py": on_spark("test_formats_avro"),
     "sources/kafka/cluster.py": on_kafka("test_security"),
     "sources/kafka/topic.py": on_kafka("test_topic"),
     "sources/postgres/catalog.py": on_postgres("test_types"),

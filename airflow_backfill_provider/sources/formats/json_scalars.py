@@ -18,14 +18,17 @@ from airflow_backfill_provider.sources.formats.json_text import NUMBER, TEXT
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _NUMBERS = _INTEGERS | {"float", "double"}
 
+_END = r"\z"
+"""The end of a text; a dollar would also match before a line break at the end."""
+
 _WHOLE = "^-?[0-9]+$"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6}0*)?)?"
 _ZONE = "Z|[+-][0-9]{2}:[0-9]{2}"
 _BASE64_UNIT = 4
-_BASE64 = "^[A-Za-z0-9+/]*={0,2}$"
+_BASE64 = rf"^[A-Za-z0-9+/]*={{0,2}}{_END}"
 
-_NUMBER_PARTS = "^(-?)([0-9]+)(?:[.]([0-9]+))?(?:[eE]([+-]?[0-9]+))?$"
+_NUMBER_PARTS = "^-?([0-9]+)(?:[.]([0-9]+))?[eE]([+-]?[0-9]+)$"
 _MOST_EXPONENT_DIGITS = 4
 """An exponent with more digits is of no decimal but zero."""
 
@@ -58,23 +61,34 @@ def _number(number: Column, delta_type: str) -> Column:
 
 def _instant(text: Column) -> Column:
     """Return an instant; without a zone it is in UTC, whatever the session's zone is."""
-    instant = F.when(text.rlike(f"^{_DATE}[T ]{_TIME}$"), F.concat(text, F.lit("Z")))
-    instant = instant.when(text.rlike(f"^{_DATE}[T ]{_TIME}({_ZONE})$"), text)
     # Spark knows no minutes with a zone behind them.
-    return F.regexp_replace(instant, f"^(.{{16}})({_ZONE})$", "$1:00$2").try_cast("timestamp")
+    whole = F.when(F.substr(text, F.lit(17), F.lit(1)) == ":", text).otherwise(_with_seconds(text))
+    zoned = F.when(text.rlike(f"({_ZONE}){_END}"), whole).otherwise(F.concat(whole, F.lit("Z")))
+    return F.when(text.rlike(f"^{_DATE}[T ]{_TIME}({_ZONE})?{_END}"), zoned.try_cast("timestamp"))
+
+
+def _with_seconds(text: Column) -> Column:
+    minutes = F.substr(text, F.lit(1), F.lit(16))
+    return F.concat(minutes, F.lit(":00"), F.substr(text, F.lit(17)))
 
 
 def _decimal(number: Column, delta_type: str) -> Column:
     """Return a decimal, unless it has more digits after the point than the type: Spark would round it."""
     _, scale = digits_of(delta_type)
-    whole, fraction, exponent = (F.regexp_extract(number, _NUMBER_PARTS, part) for part in (2, 3, 4))
+    without_exponent = number.rlike(f"^-?[0-9]+([.][0-9]{{0,{scale}}}0*)?$")
+    # Few producers write exponents, and looking at their digits costs more than all else.
+    with_exponent = F.when(number.rlike("[eE]"), _with_exponent(number, delta_type, scale))
+    return F.when(without_exponent, number.try_cast(delta_type)).otherwise(with_exponent)
+
+
+def _with_exponent(number: Column, delta_type: str, scale: int) -> Column:
+    whole, fraction, exponent = (F.regexp_extract(number, _NUMBER_PARTS, part) for part in (1, 2, 3))
     digits = F.rtrim(F.concat(whole, fraction), F.lit("0"))
     ends_with = F.length(whole) + F.length(fraction) - F.length(digits)
     is_short = F.length(F.regexp_replace(exponent, "^[+-]?0*", "")) <= _MOST_EXPONENT_DIGITS
-    shift = F.coalesce(F.when(is_short, exponent.try_cast("int")), F.lit(0))
-    digits_after_point = F.length(fraction) - shift - ends_with
-    fits = (is_short & (digits_after_point <= scale) & number.try_cast(delta_type).isNotNull()) | (digits == "")
-    return F.when(fits, F.when(digits == "", F.lit(0)).otherwise(number.try_cast(delta_type)).cast(delta_type))
+    digits_after_point = F.length(fraction) - F.when(is_short, exponent.try_cast("int")) - ends_with
+    value = F.when(is_short & (digits_after_point <= scale), number.try_cast(delta_type))
+    return F.when(digits == "", F.lit(0).cast(delta_type)).otherwise(value)
 
 
 def _text(text: Column) -> Column:
@@ -87,11 +101,11 @@ def _binary(text: Column) -> Column:
 
 
 def _date(text: Column) -> Column:
-    return F.when(text.rlike(f"^{_DATE}$"), text.try_cast("date"))
+    return F.when(text.rlike(f"^{_DATE}{_END}"), text.try_cast("date"))
 
 
 def _local_time(text: Column) -> Column:
-    return F.when(text.rlike(f"^{_DATE}[T ]{_TIME}$"), text.try_cast("timestamp_ntz"))
+    return F.when(text.rlike(f"^{_DATE}[T ]{_TIME}{_END}"), text.try_cast("timestamp_ntz"))
 
 
 _FROM_TEXT = {

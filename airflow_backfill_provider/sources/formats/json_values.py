@@ -42,24 +42,24 @@ def json_value(text: Column, delta_type: dict[str, Any]) -> Column:
 
 
 def _well_formed(text: Column, error: Column, delta_type: dict[str, Any]) -> Column:
-    whole = F.when(error.isNull(), marked(text))
+    return once(F.when(error.isNull(), marked(text)), lambda whole: _read(whole, error, delta_type))
+
+
+def _read(whole: Column, error: Column, delta_type: dict[str, Any]) -> Column:
     return once(
-        F.struct(whole.alias("text"), F.from_json(whole, _spark_struct(delta_type, _CORRUPT), _OPTIONS).alias("raw")),
-        lambda read: once(
-            _converted(read.getField("raw"), delta_type),
-            lambda value: _result(read, value, error, delta_type),
+        F.from_json(whole, _spark_struct(delta_type, _CORRUPT), _OPTIONS),
+        lambda raw: once(
+            _converted(raw, delta_type),
+            lambda value: once(
+                F.coalesce(
+                    error,
+                    F.when(raw.getField(_CORRUPT).isNotNull(), _container_error(whole, delta_type)),
+                    _error(raw, value, delta_type, ""),
+                ),
+                lambda wrong: F.struct(F.when(wrong.isNull(), value).alias("value"), wrong.alias("error")),
+            ),
         ),
     )
-
-
-def _result(read: Column, value: Column, error: Column, delta_type: dict[str, Any]) -> Column:
-    raw = read.getField("raw")
-    wrong = F.coalesce(
-        error,
-        F.when(raw.getField(_CORRUPT).isNotNull(), _container_error(read.getField("text"), delta_type)),
-        _error(raw, value, delta_type, ""),
-    )
-    return once(wrong, lambda one: F.struct(F.when(one.isNull(), value).alias("value"), one.alias("error")))
 
 
 # ---------------------------------------------------------------------------------------------- what Spark reads first

@@ -26,9 +26,11 @@ from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedRaw,
     ResolvedText,
 )
+from airflow_backfill_provider.sources.formats.valid_texts import has_invalid_text
 
 NO_UTF8 = "is no text in UTF-8"
 NO_AVRO = "is no value of its Avro schema"
+INVALID_TEXT = "has a text that is no UTF-8"
 
 
 def decoded(record: Column, resolved: ResolvedFormat, writers: Mapping[int, str] | None = None) -> Column:
@@ -84,10 +86,12 @@ def _by_writer(
 
 
 def _avro(body: Column, writer: str, resolved: ResolvedAvro, kind: ColumnType) -> Column:
-    read = avro_value(body, writer, resolved.reader_schema, _spark_type(kind))
-    return once(
-        read, lambda one: _unless(~one.getField("is_read"), NO_AVRO, kind, _result(kind, value=one.getField("value")))
-    )
+    def checked(read: Column) -> Column:
+        value = read.getField("value")
+        valid = _unless(has_invalid_text(value, kind), INVALID_TEXT, kind, _result(kind, value=value))
+        return _unless(~read.getField("is_read"), NO_AVRO, kind, valid)
+
+    return once(avro_value(body, writer, resolved.reader_schema, _spark_type(kind)), checked)
 
 
 def _unless(wrong: Column, error: str, kind: ColumnType, otherwise: Column) -> Column:

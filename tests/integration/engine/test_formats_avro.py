@@ -17,7 +17,7 @@ from airflow_backfill_provider.sources.formats.avro_types import avro_column_typ
 from airflow_backfill_provider.sources.formats.column_types import parsed_type, type_text
 from airflow_backfill_provider.sources.formats.framing import NOT_FRAMED
 from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro
-from airflow_backfill_provider.sources.formats.spark import NO_AVRO, decoded, writer_ids
+from airflow_backfill_provider.sources.formats.spark import INVALID_TEXT, NO_AVRO, decoded, writer_ids
 
 pytestmark = pytest.mark.spark
 
@@ -108,6 +108,23 @@ def test_logical_types_have_their_values(spark):
     too_long = b"\x06\x7f\xff\xff" + length(19723) + length(1_704_067_200_001)
     value = (Decimal("2.56"), dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 1000))
     assert read(spark, pinned(schema), [written, too_long]) == [(value, None), (None, NO_AVRO)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "before", "after"),
+    [
+        ("string", b"", b""),
+        (["null", "string"], b"\x02", b""),
+        ({"type": "array", "items": "string"}, b"\x02", b"\x00"),
+        ({"type": "map", "values": "int"}, b"\x02", b"\x00\x00"),
+        ({"type": "map", "values": "string"}, b"\x02\x00", b"\x00"),
+        (record(("a", "int"), ("b", record(("c", "string"), name="Inner"))), b"\x00", b""),
+    ],
+)
+def test_texts_are_valid_utf8(spark, schema, before, after):
+    records = [before + b"\x04" + text + after for text in ("ä".encode(), b"\xff\xff")]
+    (_, none), (value, error) = read(spark, pinned(schema), records)
+    assert (none, value, error) == (None, None, INVALID_TEXT)
 
 
 SCHEMAS = [
