@@ -7,5 +7,6 @@ Nothing here imports the package under test. :mod:`tests.model.upstream` is the 
 :mod:`tests.model.truth` says what both must give, :mod:`tests.model.runs` drives them and
 :mod:`tests.model.explore` searches all interleavings. :mod:`tests.model.arrangement` is the algorithm with a
 position for each vnode and task runs that share an epoch; its other modules begin with ``arranged``. Modules
-that begin with ``cdc`` are the two algorithms over a database that shows its present rows only.
+that begin with ``cdc`` are the two algorithms over a database that shows its present rows only, and those
+that begin with ``source`` are the two over splits to which rows are appended.
 """

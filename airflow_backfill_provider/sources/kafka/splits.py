@@ -41,7 +41,7 @@ class Partitions(Splits):
             f"{self._upstream.location}: offsets {places.begin} to {min(oldest, places.end) - 1} of partition "
             f"{places.split} are gone"
             for places in ranges
-            if places.begin < (oldest := beginnings.get(places.split, places.end))
+            if places.size and places.begin < (oldest := beginnings.get(places.split, places.end))
         ]
         if gone and self._upstream.lost_records is LostRecords.FAIL:
             raise ChangeFeedGapError(
