@@ -5,6 +5,7 @@ from typing import cast
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.sources.append_only import AppendOnly
 from airflow_backfill_provider.sources.base import Source, SourceKind
 from airflow_backfill_provider.sources.debezium import Debezium
 from airflow_backfill_provider.sources.delta import Delta
@@ -18,6 +19,7 @@ KINDS.register(Delta())
 KINDS.register(Postgres())
 KINDS.register(Debezium())
 KINDS.register(Kafka())
+KINDS.register(AppendOnly())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
