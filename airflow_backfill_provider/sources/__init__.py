@@ -9,6 +9,7 @@ from airflow_backfill_provider.sources.append_only import AppendOnly
 from airflow_backfill_provider.sources.base import Source, SourceKind
 from airflow_backfill_provider.sources.debezium import Debezium
 from airflow_backfill_provider.sources.delta import Delta
+from airflow_backfill_provider.sources.files import Files
 from airflow_backfill_provider.sources.kafka import Kafka
 from airflow_backfill_provider.sources.postgres import Postgres
 
@@ -20,6 +21,7 @@ KINDS.register(Postgres())
 KINDS.register(Debezium())
 KINDS.register(Kafka())
 KINDS.register(AppendOnly())
+KINDS.register(Files())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
