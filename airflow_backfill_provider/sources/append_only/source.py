@@ -203,6 +203,7 @@ class AppendOnlySource(FileLogSource):
 
         :raises UpstreamSchemaChangedError: with the columns.
         """
+        del after
         self.at(up_to).require_as_created(upstream)
 
     # --------------------------------------------------------------------------------------------------- Spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import pyarrow.fs as arrow_fs
 from deltalake.exceptions import TableNotFoundError
@@ -58,17 +59,13 @@ class Folder:
 
         :raises UpstreamNotFoundError: if there is no folder.
         """
+        if is_local(self.location) and not Path(self.location).is_dir():
+            raise self._missing()
         try:
             with storage_errors(self.location):
-                if is_local(self.location) and self._info("").type is not arrow_fs.FileType.Directory:
-                    raise FileNotFoundError(self.location)
                 found = self.storage.get_file_info(arrow_fs.FileSelector("", recursive=True, allow_not_found=True))
-        except (TableNotFoundError, FileNotFoundError) as error:
+        except TableNotFoundError as error:
             raise self._missing() from error
-        except Exception as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                raise self._missing() from error
-            raise
         return sorted(_listed(info) for info in found if info.type is arrow_fs.FileType.File and _is_shown(info.path))
 
     def listed(self, paths: Sequence[str]) -> list[ListedFile | None]:
@@ -76,9 +73,6 @@ class Folder:
         with storage_errors(self.location):
             found = self.storage.get_file_info(list(paths))
         return [_listed(info) if info.type is arrow_fs.FileType.File else None for info in found]
-
-    def _info(self, path: str) -> arrow_fs.FileInfo:
-        return self.storage.get_file_info(path)
 
     def _missing(self) -> UpstreamNotFoundError:
         return UpstreamNotFoundError(

@@ -31,13 +31,16 @@ _LINE, _READ, _BAD = "__backfill_line", "__backfill_read", "corrupt"
 
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 
+_EMPTY = "\n"
+
 _CSV_OPTIONS = {
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": _BAD,
     "quote": '"',
     "escape": '"',
     "nullValue": "",
-    "emptyValue": "",
+    # An empty text in quotes is no null. Nothing else in a line has the end of one.
+    "emptyValue": _EMPTY,
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
     "maxCharsPerColumn": "-1",
@@ -65,7 +68,7 @@ def read_lines(texts: DataFrame, upstream: FilesUpstream) -> tuple[DataFrame, di
         return rows, {name: _or_error(value.getField(name), error, where) for name in types}
     rows = rows.withColumn(_READ, F.from_csv(line, _csv_schema(types), _CSV_OPTIONS | {"sep": upstream.delimiter}))
     bad = F.when(F.col(_READ).getField(_BAD).isNotNull(), F.lit("has not as many values as the schema has columns"))
-    texts_of = {name: F.col(_READ).getField(f"column_{number}") for number, name in enumerate(types)}
+    texts_of = {name: _text(F.col(_READ).getField(f"column_{number}")) for number, name in enumerate(types)}
     return rows, {
         name: _or_error(_typed(texts_of[name], kind), F.coalesce(bad, _misfit(texts_of[name], kind, name)), where)
         for name, kind in types.items()
@@ -75,6 +78,10 @@ def read_lines(texts: DataFrame, upstream: FilesUpstream) -> tuple[DataFrame, di
 def _csv_schema(types: Mapping[str, str]) -> str:
     names = [*(f"column_{number}" for number in range(len(types))), _BAD]
     return ", ".join(f"{quote(name)} STRING" for name in names)
+
+
+def _text(value: Column) -> Column:
+    return F.when(value == _EMPTY, F.lit("")).otherwise(value)
 
 
 def _typed(text: Column, kind: str) -> Column:

@@ -204,8 +204,8 @@ def test_partitions_new_columns_and_renamed_ones_are_read(lakehouse: Lakehouse) 
     )
     lakehouse.sql("INSERT INTO {upstream} VALUES (1, DATE'2024-01-01', 'x/ü 1+%'), (2, NULL, NULL)")
     lakehouse.sql("ALTER TABLE {upstream} RENAME COLUMN id TO number")
-    lakehouse.sql("ALTER TABLE {upstream} ADD COLUMNS (inner STRUCT<x: INT, y: STRING>)")
-    query = "SELECT number, day, `a b`, inner FROM upstream"
+    lakehouse.sql("ALTER TABLE {upstream} ADD COLUMNS (nested STRUCT<x: INT, y: STRING>)")
+    query = "SELECT number, day, `a b`, nested FROM upstream"
     create(lakehouse, query=query)
     lakehouse.epoch()
     lakehouse.sql("INSERT INTO {upstream} VALUES (3, DATE'2024-01-02', 'z', named_struct('x', 1, 'y', 'w'))")
