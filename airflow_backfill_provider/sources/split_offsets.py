@@ -33,7 +33,7 @@ def ends_of(offset: Offset) -> dict[int, int]:
     if offset == BEGINNING:
         return {}
     try:
-        total, text = offset.root if isinstance(offset.root, tuple) else (0, "")
+        total, text = offset.root if isinstance(offset.root, tuple) else (None, "")
         ends = dict(enumerate(map(int, str(text).split())))
     except ValueError:
         ends, total = {}, None

@@ -112,7 +112,7 @@ class PlacedFiles:
             FilePart(placed, max(placed.begin, places.begin), min(placed.end, places.end))
             for placed in self.files
             for places in wanted.get(placed.split, ())
-            if placed.begin < places.end and places.begin < placed.end
+            if max(placed.begin, places.begin) < min(placed.end, places.end)
         ]
 
     def ends_at(self, instant: dt.datetime) -> dict[int, int] | None:

@@ -17,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateError
+from airflow_backfill_provider.core.errors import BackfillError, ConcurrentUpdateError, StateError
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import got_no_answer, one_line, storage_errors, storage_unavailable
@@ -98,15 +98,15 @@ class FileLog:
                     self._known = self._content(table)
         except TableNotFoundError:
             self._known = LogContent()
-        except Exception as error:
-            if isinstance(error, DeltaError | pa.ArrowException | ValueError | KeyError):
-                if got_no_answer(error):
-                    raise storage_unavailable(self.location, error) from error
-                raise StateError(
-                    f"the file log at {self.location} cannot be read ({one_line(error)}); restore it from a copy, or "
-                    "rebuild the job"
-                ) from None
+        except BackfillError:
             raise
+        except Exception as error:
+            if got_no_answer(error):
+                raise storage_unavailable(self.location, error) from error
+            raise StateError(
+                f"the file log at {self.location} cannot be read ({one_line(error)}); restore it from a copy, or "
+                "rebuild the job"
+            ) from None
         return self._known
 
     def add(self, content: LogContent, found: Sequence[FoundFile], marks: Mapping[str, int]) -> None:

@@ -7,6 +7,6 @@ between records, too.
 
 from __future__ import annotations
 
-from airflow_backfill_provider.sources.split_offsets import ends_of as ends_of
-from airflow_backfill_provider.sources.split_offsets import offset_of as offset_of
-from airflow_backfill_provider.sources.split_offsets import window as window
+from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
+
+__all__ = ["ends_of", "offset_of", "window"]
