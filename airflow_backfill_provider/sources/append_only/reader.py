@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
@@ -92,7 +92,11 @@ class AppendOnlyReader(SourceReader):
             for field in fields
         }
         found = FileRows(rows=rows, path=F.col("_metadata.file_path"), index=F.col("_metadata.row_index"))
-        partitions = StructType([field for field in logical if field.name in partitioned])
+        partitions = {
+            field["name"]: StructField(_stored_name(field), types[field["name"]])
+            for field in fields
+            if field["name"] in partitioned
+        }
         return with_places(self._spark, found, self._source.location, parts, columns, partitions)
 
 

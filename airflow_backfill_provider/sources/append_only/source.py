@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.lake.data_files import DataFiles
+from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
@@ -118,6 +118,7 @@ class AppendOnlySource(FileLogSource):
             return []
         rows = DataFiles(table, self.location, self._options).rows_by_file()
         partitions = [name for name in actions.column_names if name.startswith("partition.")]
+        physical_names = physical_names_of(table)
         texts = {name: actions.column(name).cast(pa.string()).to_pylist() for name in partitions}
         found = []
         names = ("path", "size_bytes", "modification_time")
@@ -129,7 +130,9 @@ class AppendOnlySource(FileLogSource):
                     f"{self.location} has deletion vectors, so some rows of its files are deleted, but the job's "
                     f"upstream is append_only: run REORG TABLE … APPLY (PURGE) and create the job then, or {WHAT_TO_DO}"
                 )
-            values = {name.removeprefix("partition."): texts[name][number] for name in partitions}
+            named = {name.removeprefix("partition."): texts[name][number] for name in partitions}
+            # The log has values by the names that columns have in files.
+            values = {physical_names.get(name, name): value for name, value in named.items()}
             found.append(
                 FoundFile(
                     path=path,

@@ -57,7 +57,7 @@ def with_places(
     root: str,
     parts: Sequence[FilePart],
     columns: Mapping[str, Column],
-    partitions: StructType | None = None,
+    partitions: Mapping[str, StructField] | None = None,
 ) -> DataFrame:
     """
     Return the rows of parts of files, with their splits and places.
@@ -65,9 +65,9 @@ def with_places(
     :param found: the rows of all their files.
     :param root: the upstream's folder, in which the paths of files lie.
     :param columns: the upstream's columns by their names.
-    :param partitions: the columns whose values the details of a file have as texts.
+    :param partitions: column → the name and the type of its value, if the details of files have that, as text.
     """
-    in_path = StructType([*(partitions.fields if partitions else ())])
+    in_path = partitions or {}
     frame = spark.createDataFrame(
         [_part(part) for part in parts],
         StructType(
@@ -81,7 +81,10 @@ def with_places(
     values = F.from_json(F.col(_DETAILS), "map<string,string>")
     frame = frame.select(
         *(F.col(name) for name in (_PATH, _OF_SPLIT, _FIRST, _BEGIN, _END)),
-        *(values.getItem(one.name).cast(one.dataType).alias(_in_path(number)) for number, one in enumerate(in_path)),
+        *(
+            values.getItem(one.name).cast(one.dataType).alias(_in_path(number))
+            for number, one in enumerate(in_path.values())
+        ),
     )
     file, index = "__backfill_row_path", "__backfill_row_index"
     rows = found.rows.withColumns({file: _within(found.path, root), index: found.index})
@@ -89,7 +92,7 @@ def with_places(
     joined = rows.join(F.broadcast(frame), F.col(file) == F.col(_PATH)).filter(
         (place >= F.col(_BEGIN)) & (place < F.col(_END))
     )
-    known = {one.name: F.col(_in_path(number)) for number, one in enumerate(in_path)}
+    known = {name: F.col(_in_path(number)) for number, name in enumerate(in_path)}
     return joined.select(
         *(known.get(name, column).alias(name) for name, column in columns.items()),
         F.col(_OF_SPLIT).cast("int").alias(SPLIT),
