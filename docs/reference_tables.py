@@ -147,7 +147,12 @@ def _job() -> str:
     return table(
         ("field", "type", "default", "meaning"),
         (
-            (f"`{name}`", JOB_TYPES[name], JOB_DEFAULTS.get(name) or _default(BackfillJob, name), meanings[name])
+            (
+                f"`{name}`",
+                JOB_TYPES[name],
+                JOB_DEFAULTS.get(name) or _default(BackfillJob.model_fields[name]),
+                meanings[name],
+            )
             for name in BackfillJob.model_fields
         ),
     )
