@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import typer
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
@@ -34,21 +35,26 @@ from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeSp
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
+from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.debezium import DebeziumUpstream, SnapshotDefinition
 from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.files import FilesUpstream
 from airflow_backfill_provider.sources.kafka import KafkaUpstream
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 from docs.reference_texts import (
+    APPEND_ONLY_FIELDS,
     BOUNDS_DEFAULTS,
     BOUNDS_FIELDS,
     CHANGE_LOG_COLUMNS,
     COMMIT_FIELDS,
     DEBEZIUM_DEFAULTS,
     DEBEZIUM_FIELDS,
+    FILE_LOG_DEFAULTS,
+    FILES_FIELDS,
     JOB_DEFAULTS,
     JOB_TYPES,
     KAFKA_DEFAULTS,
@@ -86,6 +92,8 @@ def make() -> dict[str, str]:
             "debezium": _given(DebeziumUpstream, DEBEZIUM_FIELDS, DEBEZIUM_DEFAULTS),
             "debezium snapshot": _given(SnapshotDefinition, SNAPSHOT_FIELDS, {}),
             "kafka": _given(KafkaUpstream, KAFKA_FIELDS, KAFKA_DEFAULTS),
+            "append only": _given(AppendOnlyUpstream, APPEND_ONLY_FIELDS, FILE_LOG_DEFAULTS),
+            "files": _given(FilesUpstream, FILES_FIELDS, FILE_LOG_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
@@ -139,25 +147,31 @@ def _job() -> str:
     return table(
         ("field", "type", "default", "meaning"),
         (
-            (f"`{name}`", JOB_TYPES[name], JOB_DEFAULTS.get(name) or _default(BackfillJob, name), meanings[name])
+            (
+                f"`{name}`",
+                JOB_TYPES[name],
+                JOB_DEFAULTS.get(name) or _default(BackfillJob.model_fields[name]),
+                meanings[name],
+            )
             for name in BackfillJob.model_fields
         ),
     )
 
 
 def _given(model: type[BaseModel], fields: Mapping[str, tuple[str, str]], defaults: Mapping[str, str]) -> str:
-    _same(fields, model.model_fields, f"fields of {model.__name__}")
+    found = {field.alias or name: field for name, field in model.model_fields.items()}
+    _same(fields, found, f"fields of {model.__name__}")
     return table(
         ("field", "type", "default", "meaning"),
         (
-            (f"`{name}`", kind, defaults.get(name) or _default(model, name), meaning)
+            (f"`{name}`", kind, defaults.get(name) or _default(found[name]), meaning)
             for name, (kind, meaning) in fields.items()
         ),
     )
 
 
-def _default(model: type[BaseModel], name: str) -> str:
-    default = model.model_fields[name].default
+def _default(field: FieldInfo) -> str:
+    default = field.default
     if default is PydanticUndefined:
         return "required"
     if default is None:

@@ -105,6 +105,28 @@ KAFKA_FIELDS = {
     "distribution_key": ("list of column names", "always the partition; leave it out"),
 }
 
+APPEND_ONLY_FIELDS = {
+    "path": ("text", "location of a Delta table"),
+    "append_only": ("`true`", "says that rows are only appended, so that the table needs no change data feed"),
+    "key": ("list of columns", "always `_backfill_split` and `_backfill_place`; leave it out"),
+    "distribution_key": ("list of column names", "always `_backfill_split`; leave it out"),
+}
+
+FILES_FIELDS = {
+    "path": ("text", "a folder; folders within it count, too"),
+    "format": ("`json`, `csv` or `parquet`", "the format of all files"),
+    "schema": ("text", "the columns and their types as SQL writes them"),
+    "header": ("boolean", "of CSV: whether the first line of each file has the names of the columns"),
+    "delimiter": ("text", "of CSV: the sign between two values"),
+    "key": ("list of columns", "always `_backfill_split` and `_backfill_place`; leave it out"),
+    "distribution_key": ("list of column names", "always `_backfill_split`; leave it out"),
+}
+
+FILE_LOG_DEFAULTS = {
+    "key": "`_backfill_split`, `_backfill_place`",
+    "distribution_key": "`_backfill_split`",
+}
+
 KAFKA_DEFAULTS = {
     "value": "`raw`",
     "record_key": "`raw`",

@@ -62,6 +62,12 @@ class UpstreamDefinition(BaseModel):
     key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
     distribution_key: tuple[StrictStr, ...] = ()
 
+    @classmethod
+    def claims(cls, fields: Mapping[str, object]) -> bool:
+        """Return whether fields that stand in a job without a kind's name are of this kind; by default not."""
+        del fields
+        return False
+
     @property
     @abstractmethod
     def location(self) -> str:
@@ -151,5 +157,10 @@ def definition_class(value: Any) -> tuple[type[UpstreamDefinition], Any]:
         if name in kinds.SOURCES and isinstance(fields, Mapping):
             definition = kinds.SOURCES.named(name).definition
             return definition, fields
+    if isinstance(value, Mapping):
+        for kind in kinds.SOURCES:
+            if kind.definition.claims(value):
+                definition = kind.definition
+                return definition, value
     definition = next(iter(kinds.SOURCES)).definition
     return definition, value

@@ -42,6 +42,7 @@ from airflow_backfill_provider.engine.spark_messages import (
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
 from airflow_backfill_provider.sources.refusals import (
     UNCHANGED_VALUE,
+    UNREADABLE_LINE,
     UNREADABLE_RECORD,
     UNSUPPORTED_VALUE,
     UNUSABLE_ROW,
@@ -98,7 +99,7 @@ _VIOLATED = (
 )
 """Conditions of a row that violates a constraint of its table."""
 
-_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}"
+_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}"
 
 _OF_VALUE = re.compile(rf"(?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE)
 """The error about a value or a row that cannot be read, with the column's name or what is wrong."""
@@ -124,6 +125,10 @@ def _raise_for_value(error: BaseException, what: str) -> None:
     name = found["about"]
     if found["kind"] == UNUSABLE_ROW:
         raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
+    if found["kind"] == UNREADABLE_LINE:
+        raise UnsupportedValueError(
+            f"{what}: {name}; correct upstream.files.schema or the file, and rebuild the job"
+        ) from None
     if found["kind"] == UNREADABLE_RECORD:
         raise UnsupportedValueError(
             f"{what}: {name}; correct the format and rebuild the job, or rebuild it with unreadable_records: "

@@ -90,7 +90,7 @@ class DataFiles:
 
     @cached_property
     def _stored(self) -> list[RowCount]:
-        return stored_rows(self._logged, self._footer_rows)
+        return stored_rows(self._logged, self.footer_rows)
 
     @cached_property
     def _live(self) -> list[RowCount]:
@@ -104,6 +104,10 @@ class DataFiles:
             return [count._replace(is_exact=False) for count in self._stored]
         logged = zip(self._logged, self._stored, strict=True)
         return [_without_hidden(count, hidden.get(file.path, 0)) for file, count in logged]
+
+    def footer_rows(self, path: str) -> int:
+        """Return the number of rows that a file's footer has."""
+        return _rows_by_footer(self.storage, self._path, path, self._modified.get(path, 0))
 
     def size(self) -> int:
         """Return the size of the files in bytes."""
@@ -252,9 +256,6 @@ class DataFiles:
         values = self._column("partition", name)
         is_null = _nested(self._actions, "partition", name).is_null().to_pylist()
         return [(value,) if null or value is not None else () for value, null in zip(values, is_null, strict=True)]
-
-    def _footer_rows(self, path: str) -> int:
-        return _rows_by_footer(self.storage, self._path, path, self._modified[path])
 
     @cached_property
     def _modified(self) -> dict[str, int]:

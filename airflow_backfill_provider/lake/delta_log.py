@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader
+from typing import Any
 
 import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
@@ -125,14 +126,19 @@ class DeltaLog:
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, ``None`` if its file does not exist."""
-        path = _path_of(version)
+        with log_errors(self.location):
+            actions = self.actions(version)
+            return None if actions is None else _parse(version, actions, self._modified(_path_of(version)))
+
+    def actions(self, version: int) -> list[dict[str, dict[str, Any]]] | None:
+        """Return the entries of one commit, each by its kind; ``None`` if its file does not exist."""
         with log_errors(self.location):
             try:
-                with self._files.open_input_file(path) as file:
+                with self._files.open_input_file(_path_of(version)) as file:
                     lines = file.read().decode("utf-8").split("\n")
             except FileNotFoundError:
                 return None
-            return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
+            return [json.loads(line) for line in lines if line.strip()]
 
     def schema(self, version: int) -> TableSchema | None:
         """Return the schema that a commit wrote; ``None`` if it did not change the schema, or is gone."""
@@ -213,8 +219,8 @@ def _recorded_time(info: Mapping[str, object]) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else None
 
 
-def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modified: dt.datetime) -> Commit:
-    info: dict[str, object] = {}
+def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], modified: dt.datetime) -> Commit:
+    info: Mapping[str, object] = {}
     transactions: dict[str, int] = {}
     changes_data = replaces_metadata = False
     for action in actions:

@@ -5,9 +5,11 @@ from typing import cast
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.sources.append_only import AppendOnly
 from airflow_backfill_provider.sources.base import Source, SourceKind
 from airflow_backfill_provider.sources.debezium import Debezium
 from airflow_backfill_provider.sources.delta import Delta
+from airflow_backfill_provider.sources.files import Files
 from airflow_backfill_provider.sources.kafka import Kafka
 from airflow_backfill_provider.sources.postgres import Postgres
 
@@ -18,6 +20,8 @@ KINDS.register(Delta())
 KINDS.register(Postgres())
 KINDS.register(Debezium())
 KINDS.register(Kafka())
+KINDS.register(AppendOnly())
+KINDS.register(Files())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:

@@ -22,6 +22,9 @@ UNUSABLE_ROW = "AIRFLOW_BACKFILL_UNUSABLE_ROW"
 UNREADABLE_RECORD = "AIRFLOW_BACKFILL_UNREADABLE_RECORD"
 """The error for a record that its format cannot read. Where it is and what is wrong follow."""
 
+UNREADABLE_LINE = "AIRFLOW_BACKFILL_UNREADABLE_LINE"
+"""The error for a line of a file that does not fit the columns. Where it is and what is wrong follow."""
+
 
 def unchanged_value(name: str) -> Column:
     """Return a column that fails with :data:`UNCHANGED_VALUE`."""
@@ -41,3 +44,8 @@ def unusable_row(problem: str) -> Column:
 def unreadable_record(where: Column, problem: Column) -> Column:
     """Return a column that fails with :data:`UNREADABLE_RECORD`."""
     return F.raise_error(F.concat(F.lit(f"{UNREADABLE_RECORD} "), where, F.lit(" "), problem))
+
+
+def unreadable_line(where: Column, problem: Column) -> Column:
+    """Return a column that fails with :data:`UNREADABLE_LINE`."""
+    return F.raise_error(F.concat(F.lit(f"{UNREADABLE_LINE} "), where, problem))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
@@ -15,6 +16,9 @@ class Splits(ABC):
 
     A row is identified by its split and its place in it, which are the two columns of the key. It never changes.
     """
+
+    has_gaps: ClassVar[bool] = True
+    """Whether some places have no row. If not, a chunk that lacks a row is refused."""
 
     @abstractmethod
     def ends(self, offset: Offset) -> Mapping[int, int]:

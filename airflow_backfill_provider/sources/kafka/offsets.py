@@ -1,12 +1,13 @@
 """
 Offsets of a topic: one for each of its partitions, and their sum first.
 
-The offsets of partitions never go back as long as the topic is the same. So the sums are ordered as the offsets are,
-and the distance of two sums is the number of records in between, gaps included.
+A partition is a split. Its offsets never go back as long as the topic is the same; the distance of two sums counts gaps
+between records, too.
 """
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import re
 from collections.abc import Mapping
 
@@ -42,3 +43,8 @@ def ends_of(offset: Offset) -> dict[int, int]:
     if sum(ends.values()) != total:
         raise StateError(f"{offset} is no offset of a topic; rebuild the job")
     return ends
+=======
+from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
+
+__all__ = ["ends_of", "offset_of", "window"]
+>>>>>>> files

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
-    StateError,
     UpstreamRefusedError,
     UpstreamReplacedError,
     UpstreamUnavailableError,
@@ -26,7 +25,7 @@ from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.columns import RecordFormats, RecordTypes
 from airflow_backfill_provider.sources.kafka.description import KafkaDescription
 from airflow_backfill_provider.sources.kafka.first_records import first_time
-from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of, window
 from airflow_backfill_provider.sources.kafka.splits import Partitions
 from airflow_backfill_provider.sources.kafka.topic import Topic, TopicState
 from airflow_backfill_provider.sources.kafka.watch import KafkaWatch
@@ -210,19 +209,6 @@ class KafkaSource(Source):
         from airflow_backfill_provider.sources.kafka.reader import KafkaReader
 
         return KafkaReader(spark, self)
-
-
-def window(after: Offset, up_to: Offset) -> list[SplitRange]:
-    """
-    Return the records of each partition in ``(after, up_to]``; a partition that was added is new from its start.
-
-    :raises StateError: if an offset goes back, because its records would be read twice.
-    """
-    known = ends_of(after)
-    found = [SplitRange(split, known.get(split, 0), end) for split, end in ends_of(up_to).items()]
-    if any(places.end < places.begin for places in found):
-        raise StateError(f"the window from offset {after} to {up_to} goes back in a partition; rebuild the job")
-    return found
 
 
 def _difference(state: TopicState, known: HistoryPoint, location: str) -> str:

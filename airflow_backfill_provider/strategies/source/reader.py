@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.engine.job_rows import JobRows
@@ -38,10 +38,13 @@ class SplitChunk:
 
     :param job_rows: the upstream's rows that belong to the job.
     :param places: the places, without empty ranges.
+    :param has_gaps: whether some places may have no row.
     """
 
-    def __init__(self, job_rows: JobRows, places: Sequence[SplitRange]) -> None:
+    def __init__(self, job_rows: JobRows, places: Sequence[SplitRange], *, has_gaps: bool) -> None:
         self._job_rows = job_rows
+        # Of a range of keys, a chunk has only some of the rows at its places.
+        self._has_gaps = has_gaps or job_rows.keys != EVERYTHING
         self._places = {part.split: part for part in places}
         self._observed: ObservedRows | None = None
         self._is_written = False
@@ -60,12 +63,13 @@ class SplitChunk:
         """
         Return the number of rows by vnode, as counted when they were written; else read and count them.
 
-        :raises MissingRowsError: if the source returned more rows of a split than it has places, or of another split.
+        :raises MissingRowsError: if the source returned more rows of a split than it has places, or of another split;
+            also if it returned fewer, and places have no gaps.
         """
         found = None if self._is_written or self._observed is None else self._observed.result()
         by_split = self._read_again() if found is None else {number: found[_name(number)] for number in self._places}
         total = sum(by_split.values()) if found is None else found[_ALL]
-        wrong = [str(part) for number, part in self._places.items() if by_split.get(number, 0) > part.size]
+        wrong = [str(part) for number, part in self._places.items() if self._is_wrong(by_split.get(number, 0), part)]
         if wrong or total != sum(by_split.get(number, 0) for number in self._places):
             raise MissingRowsError(
                 f"{self._job_rows.location} returned {total} rows, but not those that were asked for: "
@@ -79,6 +83,9 @@ class SplitChunk:
     def require_sound(self) -> None:
         """Remember that an earlier attempt has written the rows, so that they are not counted on their way now."""
         self._is_written = True
+
+    def _is_wrong(self, rows: int, part: SplitRange) -> bool:
+        return rows > part.size or (rows < part.size and not self._has_gaps)
 
     def _read_again(self) -> dict[int, int]:
         rows = self._job_rows.rows_of([*self._places.values()])
@@ -133,7 +140,8 @@ class SplitReader(SnapshotReader):
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
         """Return the rows in some ranges."""
         places = places_of(self._scan, ranges, self._bounds(barrier))
-        return nullcontext(SplitChunk(self._context.job_rows, places))
+        has_gaps = splits_of(self._context.upstream).has_gaps
+        return nullcontext(SplitChunk(self._context.job_rows, places, has_gaps=has_gaps))
 
     def _bounds(self, barrier: Barrier) -> SplitBounds:
         splits = splits_of(self._context.upstream)

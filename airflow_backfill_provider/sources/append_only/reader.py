@@ -1,0 +1,127 @@
+"""Reads data files of a Delta table on Spark, by the places of their rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructField, StructType
+
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
+from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.file_log.entries import FilePart, merged
+from airflow_backfill_provider.sources.file_log.rows import (
+    FileRows,
+    as_inserts,
+    is_among,
+    key_fields,
+    locations,
+    with_places,
+)
+from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.split_offsets import window
+
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+class AppendOnlyReader(SourceReader):
+    """
+    Reads data files as the table's log named them when their rows were appended.
+
+    They are read past Delta, which reads a version only as a whole. Compaction leaves them where they are until VACUUM
+    removes them.
+
+    :param source: the table.
+    """
+
+    keys_are_unique: ClassVar[bool] = True
+    appends_only: ClassVar[bool] = True
+
+    def __init__(self, spark: SparkSession, source: AppendOnlySource) -> None:
+        self._spark = spark
+        self._source = source
+
+    def rows(self, offset: Offset) -> DataFrame:
+        """Return the rows up to an offset whose files are left."""
+        parts = self._source.parts_up_to(offset)
+        gone = set(self._source.gone_among(parts))
+        return self._read([part for part in parts if part not in gone])
+
+    def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        """Return the rows at some places."""
+        self._source.splits.require_kept(ranges)
+        return self._read(self._source.parts(ranges))
+
+    def is_left(self, key: Sequence[Column]) -> Column | None:
+        """Return the condition that the file of a row is left: VACUUM removes files that were compacted."""
+        source = self._source
+        gone = source.gone_among(source.parts_up_to(source.latest()))
+        return ~is_among(key, merged(gone)) if gone else None
+
+    def empty(self) -> DataFrame:
+        """Return all columns, without rows."""
+        return self._read([])
+
+    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
+        """Return the rows that were appended in ``(after, up_to]``."""
+        return as_inserts(self.rows_of([places for places in window(after, up_to) if places.size]), up_to)
+
+    def _read(self, parts: Sequence[FilePart]) -> DataFrame:
+        fields = json.loads(self._source.schema_json)["fields"]
+        logical = StructType.fromJson({"type": "struct", "fields": [_plain(field) for field in fields]})
+        if not parts:
+            return self._spark.createDataFrame([], StructType([*logical.fields, *key_fields()]))
+        partitioned = set(self._source.partition_columns)
+        stored = [field for field in fields if field["name"] not in partitioned]
+        physical = StructType.fromJson({"type": "struct", "fields": [_physical(field) for field in stored]})
+        rows = (
+            self._spark.read.schema(physical)
+            .option("recursiveFileLookup", "true")
+            .parquet(*locations(self._source.location, parts))
+        )
+        types = {field.name: field.dataType for field in logical}
+        columns = {
+            field["name"]: column(_stored_name(field)).cast(types[field["name"]])
+            if field["name"] not in partitioned
+            else F.lit(None)
+            for field in fields
+        }
+        found = FileRows(rows=rows, path=F.col("_metadata.file_path"), index=F.col("_metadata.row_index"))
+        partitions = {
+            field["name"]: StructField(_stored_name(field), types[field["name"]])
+            for field in fields
+            if field["name"] in partitioned
+        }
+        return with_places(self._spark, found, self._source.location, parts, columns, partitions)
+
+
+def _stored_name(field: Mapping[str, Any]) -> str:
+    return str(field.get("metadata", {}).get(_PHYSICAL_NAME, field["name"]))
+
+
+def _physical(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field under the name that it has in files."""
+    return {"name": _stored_name(field), "type": _parts(field["type"], _physical), "nullable": True, "metadata": {}}
+
+
+def _plain(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field without what affects no value."""
+    return {"name": field["name"], "type": _parts(field["type"], _plain), "nullable": True, "metadata": {}}
+
+
+def _parts(kind: Any, of_field: Any) -> Any:
+    """Return a type, with its fields replaced."""
+    if isinstance(kind, str):
+        return kind
+    replaced = dict(kind)
+    for name in ("elementType", "keyType", "valueType"):
+        if name in replaced:
+            replaced[name] = _parts(replaced[name], of_field)
+    if "fields" in replaced:
+        replaced["fields"] = [of_field(field) for field in replaced["fields"]]
+    return replaced

@@ -1,0 +1,40 @@
+"""The splits of a file log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from airflow_backfill_provider.core.errors import ChangeFeedGapError
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.file_log.entries import SPLIT_COUNT
+from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.splits import Splits
+
+
+class FileSplits(Splits):
+    """
+    The splits of a file log. Every place has a row.
+
+    :param problem_with: returns what keeps the files with some places from being read; an empty text if nothing does.
+    """
+
+    has_gaps: ClassVar[bool] = False
+
+    def __init__(self, problem_with: Callable[[Sequence[SplitRange]], str]) -> None:
+        self._problem_with = problem_with
+
+    def ends(self, offset: Offset) -> Mapping[int, int]:
+        """Return for each split the place after its last row."""
+        return ends_of(offset)
+
+    def beginnings(self) -> Offset:
+        """Return the offset before all rows: a job begins with every file, and no file is ever left out."""
+        return offset_of(dict.fromkeys(range(SPLIT_COUNT), 0))
+
+    def require_kept(self, ranges: Sequence[SplitRange]) -> tuple[str, ...]:
+        """Check that the files with some places are there and unchanged."""
+        if ranges and (problem := self._problem_with(ranges)):
+            raise ChangeFeedGapError(problem)
+        return ()
