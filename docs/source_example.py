@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, position_of
 from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.core.splits import SplitRange, split_progress
-from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, next_ranges, places_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from docs.example_topic import ExampleTopic, Written, aborted, committed, opened, records, span

@@ -7,11 +7,14 @@ between.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.offset import BEGINNING, Offset
 from airflow_backfill_provider.core.splits import SplitRange
+
+_PLACES = re.compile(r"(\d+( \d+)*)?", re.ASCII)
 
 
 def offset_of(ends: Mapping[int, int]) -> Offset:
@@ -32,11 +35,11 @@ def ends_of(offset: Offset) -> dict[int, int]:
     """
     if offset == BEGINNING:
         return {}
-    try:
-        total, text = offset.root if isinstance(offset.root, tuple) else (None, "")
-        ends = dict(enumerate(map(int, str(text).split())))
-    except ValueError:
-        ends, total = {}, None
+    match offset.root:
+        case (int(total), str(text)) if _PLACES.fullmatch(text):
+            ends = dict(enumerate(map(int, text.split())))
+        case _:
+            ends, total = {}, -1
     if sum(ends.values()) != total:
         raise StateError(f"{offset} is no offset of splits; rebuild the job")
     return ends

@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.core.splits import SplitStage, split_progress
-from airflow_backfill_provider.sources.kafka.offsets import offset_of
+from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
 from airflow_backfill_provider.strategies.source.planning import plan_splits

@@ -49,7 +49,6 @@ WITHOUT = {
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/splits.py": Untested("an interface", f"{KAFKA}/test_epochs.py"),
-    "sources/kafka/offsets.py": Untested("names of another module", "tests/unit/sources/test_split_offsets.py"),
     "strategies/cost.py": Untested("a value without rules", None),
     "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),
     # What works on Spark alone.

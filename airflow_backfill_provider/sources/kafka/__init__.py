@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
 from airflow_backfill_provider.sources.formats.definition import DEFAULT_FORMAT, AvroFormat, RecordFormat
-from airflow_backfill_provider.sources.kafka.offsets import ends_of
+from airflow_backfill_provider.sources.split_offsets import ends_of
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.kafka.source import KafkaSource

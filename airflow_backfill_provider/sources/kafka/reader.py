@@ -30,9 +30,9 @@ from airflow_backfill_provider.sources.kafka.decoding import (
     readable_rows,
     unreadable_rows,
 )
-from airflow_backfill_provider.sources.kafka.offsets import ends_of, window
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+from airflow_backfill_provider.sources.split_offsets import ends_of, window
 
 
 class KafkaReader(SourceReader):

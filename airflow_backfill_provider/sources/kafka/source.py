@@ -25,12 +25,12 @@ from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.columns import RecordFormats, RecordTypes
 from airflow_backfill_provider.sources.kafka.description import KafkaDescription
 from airflow_backfill_provider.sources.kafka.first_records import first_time
-from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of, window
 from airflow_backfill_provider.sources.kafka.splits import Partitions
 from airflow_backfill_provider.sources.kafka.topic import Topic, TopicState
 from airflow_backfill_provider.sources.kafka.watch import KafkaWatch
 from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

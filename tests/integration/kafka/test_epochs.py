@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.sources.kafka.offsets import ends_of
+from airflow_backfill_provider.sources.split_offsets import ends_of
 from airflow_backfill_provider.verification import verifier
 from tests.integration.kafka.shop import TopicOfOrders, write
 

@@ -14,7 +14,7 @@ from airflow_backfill_provider.sources import kafka
 from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.sources.formats.definition import AvroFormat
 from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords, UnreadableRecords
-from airflow_backfill_provider.sources.kafka.offsets import offset_of
+from airflow_backfill_provider.sources.split_offsets import offset_of
 from tests.builders import job_of
 
 QUERY = "SELECT partition, offset, CAST(value AS STRING) AS value FROM upstream"

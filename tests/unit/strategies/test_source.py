@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.sources.delta.source import DeltaSource
-from airflow_backfill_provider.sources.kafka.offsets import offset_of
+from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.strategies.evidence import Evidence
 from airflow_backfill_provider.strategies.no_shuffle import NoShuffle
 from airflow_backfill_provider.strategies.source import SourceBackfill

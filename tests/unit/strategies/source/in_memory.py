@@ -7,7 +7,7 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.sources.delta.source import DeltaSource
-from airflow_backfill_provider.sources.kafka.offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
 from airflow_backfill_provider.sources.splits import Splits
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 

@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.delta.source import DeltaSource
-from airflow_backfill_provider.sources.kafka.offsets import offset_of
+from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.source import SourceBackfill
 from airflow_backfill_provider.strategies.source.planning import splits_of
