@@ -87,7 +87,7 @@ def split_progress(
                 next_place = end
             elif isinstance(progress, InProgress):
                 next_place = _next_place(progress, split, begin, end)
-            is_behind = next_place < min(live_from.get(split, 0), end)
+            is_behind = next_place < live_from.get(split, 0)
             stage = SplitStage.BACKFILLING if is_behind else SplitStage.CATCHING_UP
             if isinstance(progress, Completed):
                 stage = SplitStage.FINISHED

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator, model_validator
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.sources.formats.columns_text import parse_columns
 
 Name = Annotated[StrictStr, Field(min_length=1)]
 
@@ -46,6 +45,9 @@ class JsonFormat(BaseModel):
     @field_validator("schema_")
     @classmethod
     def _names_columns(cls, value: str) -> str:
+        # Parsing SQL takes a library that a scheduler does not load for every DAG.
+        from airflow_backfill_provider.sources.formats.columns_text import parse_columns
+
         parse_columns(value, "schema")
         return value
 
