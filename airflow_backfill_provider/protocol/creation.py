@@ -139,6 +139,7 @@ def rebuild_job(
             repair_sequence=0,
         )
 
+    upstream.restart()
     settings = store.change_settings(change)
     store.repair_state()
     _ensure_tables(store, settings, made)

@@ -148,6 +148,13 @@ class Source(ABC):
     def refresh(self) -> None:  # noqa: B027 - most are read where they are
         """Make newer changes readable, as far as the upstream has any; each request for an epoch calls it first."""
 
+    def restart(self) -> None:  # noqa: B027
+        """
+        Remove what the source keeps in the lake for one job alone, because the job is about to be rebuilt.
+
+        If the rebuild then fails, the job's next epoch must refuse what is missing.
+        """
+
     def end(self, job: str) -> None:  # noqa: B027
         """
         Remove what :meth:`begin` made outside of the lake, because a job needs no more changes; a no-op if it is gone.

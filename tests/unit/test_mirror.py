@@ -75,7 +75,6 @@ WITHOUT = {
     "sources/append_only/source.py": on_spark("test_append_only"),
     "sources/append_only/watch.py": on_spark("test_append_only"),
     "sources/file_log/rows.py": on_spark("test_files"),
-    "sources/file_log/source.py": on_spark("test_files"),
     "sources/file_log/splits.py": on_spark("test_files"),
     "sources/files/reader.py": on_spark("test_files"),
     "sources/files/source.py": on_spark("test_files"),

@@ -86,6 +86,15 @@ class AppendOnlySource(FileLogSource):
         appended = AppendedFiles(self._log, self._footer_rows).within(listed, newest)
         return NewFiles(files=appended, marks=self._marks(newest))
 
+    def restart(self) -> None:
+        """
+        Delete the log, after a check that a new one can be made.
+
+        :raises UpstreamError: if files have rows that are deleted.
+        """
+        self.estimated_files()
+        super().restart()
+
     def estimated_files(self) -> Sequence[FoundFile]:
         """Return the files of the newest version."""
         return self._files_of(self._opened(self._version()))

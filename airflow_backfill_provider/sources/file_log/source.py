@@ -86,9 +86,8 @@ class FileLogSource(Source):
 
     # ------------------------------------------------------------------------------------------------- history
 
-    def begin(self, job: str) -> None:
-        """Delete the log of an earlier incarnation: a job begins with the files as they are now."""
-        del job
+    def restart(self) -> None:
+        """Delete the log: a rebuilt job begins with the files as they are then."""
         self.log.drop()
 
     def refresh(self) -> None:

@@ -67,8 +67,7 @@ class SourceBackfill(Strategy):
         """Return the point of the history at which the oldest rows lie, so that none is lost unnoticed later."""
         from airflow_backfill_provider.strategies.source.planning import splits_of
 
-        del described
-        upstream.begin(job)
+        del job, described
         return upstream.point(splits_of(upstream).beginnings())
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
