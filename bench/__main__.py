@@ -14,6 +14,7 @@ from bench import cold_start, control_plane, freshness, growth, memory, pages, r
 from bench.cdc import main as cdc
 from bench.comparison import main as comparison
 from bench.soak import main as soak
+from bench.source import main as source
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "waiting": waiting.main,
     "warm": warm.main,
     "cdc": cdc.main,
+    "source": source.main,
     "soak": soak.main,
     "targets": targets.main,
 }

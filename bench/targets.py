@@ -22,6 +22,7 @@ from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.workload import Workload
 from bench.measuring import RESULTS
 from bench.soak.report import FLAT
+from bench.source import results as source
 from bench.target import Target
 from bench.warm import fixed_seconds
 
@@ -163,5 +164,6 @@ TARGETS = (
         "state commit, 32,768 vnodes", 200, "ms", "control_plane", lambda found: found["state_commit_seconds"] * 1000
     ),
     *cdc.TARGETS,
+    *source.TARGETS,
     *FLAT,
 )

@@ -1,0 +1,1 @@
+"""A backfill from Kafka, beside what people use."""
