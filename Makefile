@@ -32,7 +32,7 @@ unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_% 
 unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
-.PHONY: help install demo demo-cdc airflow test test-fast test-slow test-exhaustive coverage check check-format \
+.PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-exhaustive coverage check check-format \
         check-lint check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format \
         bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
@@ -70,6 +70,9 @@ demo: install ## show a running backfill: Airflow, Spark and a writer that never
 demo-cdc: install ## the same over a table in a real PostgreSQL 15, which apt-get installs if it is missing
 	scripts/install_postgres.sh
 	$(BIN)/python -m demo.cdc $(ARGS)
+
+demo-source: install ## the same over a topic in a real Kafka broker
+	$(BIN)/python -m demo.source $(ARGS)
 
 airflow: install ## run Airflow with the example DAGs and a demo upstream, until Ctrl-C
 	$(BIN)/python -m demo.playground
@@ -147,6 +150,6 @@ dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .demo-cdc .bench .faults mutants build dist htmlcov .coverage .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .demo-cdc .demo-source .bench .faults mutants build dist htmlcov .coverage .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -28,18 +28,19 @@ rate_limit: {rate_limit} # snapshot rows per epoch
 """
 
 
-def write_job(folder: DemoFolder, upstream: str, rate_limit: int) -> None:
+def write_job(folder: DemoFolder, upstream: str, rate_limit: int, query: str = QUERY) -> None:
     """
     Write the YAML file of the demo's job.
 
     :param upstream: the fields of the upstream, as YAML.
     :param rate_limit: snapshot rows per epoch.
+    :param query: the view's query.
     """
     text = _JOB.format(
         name=NAME,
         upstream=textwrap.indent(upstream, "  "),
         view=quoted(folder.view),
-        query=textwrap.indent(QUERY.strip(), "  "),
+        query=textwrap.indent(query.strip(), "  "),
         rate_limit=rate_limit,
     )
     folder.jobs.mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +73,19 @@ class Span:
     def sql(self) -> str:
         """The span as a predicate."""
         return f"region = '{self.region}' AND order_id >= {self.first} AND order_id < {self.end}"
+
+
+class Writer(Protocol):
+    """Writes one transaction after another."""
+
+    @property
+    def report(self) -> Report:
+        """The counts so far."""
+        ...
+
+    def commit(self) -> None:
+        """Write one transaction, and count it."""
+        ...
 
 
 class OrdersWriter(ABC):
@@ -182,7 +196,7 @@ class OrdersWriter(ABC):
 
 
 def write_until_stopped(
-    writer: OrdersWriter, *, commits: int | None, pause: Callable[[], float], report: Path | None
+    writer: Writer, *, commits: int | None, pause: Callable[[], float], report: Path | None
 ) -> Report:
     """
     Commit until the given number is reached, a signal to stop comes, or the parent process is gone.

@@ -16,7 +16,6 @@ from airflow_backfill_provider.protocol.backfill import Backfill
 from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
 from demo.folder import DemoError, short_path
-from demo.job import QUERY
 from demo.orders_writer import read_report
 from demo.terminal import writer_line
 from demo.upstream import Upstream
@@ -162,7 +161,7 @@ class Scenario:
     def _check(self) -> None:
         offset = str(self._backfill.status().upstream_version)
         query = self._folder.path / "query.sql"
-        query.write_text(QUERY, encoding="utf-8")
+        query.write_text(self._upstream.query, encoding="utf-8")
         with self._terminal.step("comparing the view with its query, row by row, in a separate Spark"):
             self._processes.run("check", self._upstream.check_command(offset, query))
         answer = self._processes.log("check").read_text(encoding="utf-8").strip().splitlines()[-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from demo.folder import Size
+from demo.job import QUERY
 from demo.run import DemoRun
 
 WRITER = "writer"
@@ -33,6 +34,9 @@ class Upstream(ABC):
 
     target: ClassVar[str]
     """The demo's target of ``make``."""
+
+    query: ClassVar[str] = QUERY
+    """The view's query."""
 
     def __init__(self, run: DemoRun, size: Size) -> None:
         self.run = run

@@ -130,6 +130,17 @@ def test_the_demo_over_postgresql_ends_with_a_view_that_equals_its_query(start_d
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
+def test_the_demo_over_kafka_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
+    demo = start_demo("demo.source")
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("finished", "two more epochs keep it fresh", "equal: the view has", "ARGS=--stay"):
+        assert part in out
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.exhaustive
 def test_an_interrupted_demo_over_postgresql_stops_its_server_and_shows_no_password(start_demo, tmp_path):
     demo = start_demo("demo.cdc")
     while not (tmp_path / "environment").exists():
