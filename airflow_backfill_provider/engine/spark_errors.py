@@ -84,6 +84,9 @@ The Java class of an error or a cause if a storage does not answer.
 Spark has the same condition for such a data file as for a damaged one.
 """
 
+_RECORDS_LOST = ("KAFKA_DATA_LOSS",)
+"""The conditions of a read whose records were removed from a topic after it was planned."""
+
 _DATABASE_LOST = re.compile(
     r"org\.postgresql\.util\.PSQLException: (?:An I/O error|FATAL|The connection|Connection |This connection)"
 )
@@ -167,6 +170,16 @@ def _raise_for_database(error: BaseException, what: str) -> None:
         ) from None
 
 
+def _raise_for_lost_records(error: BaseException, what: str) -> None:
+    """Raise the error for records that are gone, if some are; Spark has a state of failing expressions for it."""
+    if _is(error, _RECORDS_LOST):
+        raise ChangeFeedGapError(
+            f"{what} needs records of the upstream that are gone ({safe_message(error)}): the topic's retention or "
+            "somebody removed them after the epoch was pinned. Rebuild the job, which begins with the oldest records "
+            "left"
+        ) from None
+
+
 def _raise_for_violation(error: BaseException, what: str) -> None:
     """Raise the error for a row that violates a constraint on the view, if one does."""
     if not _is(error, _VIOLATED):
@@ -244,6 +257,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
             ) from None
         _raise_for_value(error, what)
         _raise_for_violation(error, what)
+        _raise_for_lost_records(error, what)
         _raise_for_row(error, what)
         _raise_for_database(error, what)
         if is_full(error):
@@ -287,7 +301,8 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
-        _raise_for_row(error, what)
+        if not _is(error, _RECORDS_LOST):
+            _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):
             raise VersionGoneError(
                 f"{what} can no longer be read ({safe_message(error)}); start a new verification, which compares the "

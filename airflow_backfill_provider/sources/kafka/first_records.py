@@ -6,7 +6,7 @@ import datetime as dt
 import time
 from collections.abc import Sequence
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS
@@ -24,33 +24,40 @@ def first_time(topic: Topic, ranges: Sequence[SplitRange]) -> dt.datetime | None
     """
     Return the oldest timestamp among the first records of some ranges.
 
-    :returns: ``None`` if none came in time, so that it is not known.
+    :returns: ``None`` if the ranges have no records, or none came in time.
     """
-    wanted = {places.split: places for places in ranges if places.size}
+    awaited = {places.split: places for places in ranges if places.size}
     settings = {
         **kafka_connection(topic.cluster.connection_id).librdkafka(),
         "group.id": _GROUP,
         "enable.auto.commit": False,
+        "enable.partition.eof": True,
         "isolation.level": "read_committed",
         "fetch.message.max.bytes": _FETCHED_BYTES,
         "log_level": 0,
     }
-    found: dict[int, int] = {}
+    found: list[int] = []
     consumer = Consumer(settings)
     try:
-        consumer.assign([TopicPartition(topic.name, split, places.begin) for split, places in wanted.items()])
+        consumer.assign([TopicPartition(topic.name, split, places.begin) for split, places in awaited.items()])
         until = time.monotonic() + REQUEST_SECONDS
-        while len(found) < len(wanted) and time.monotonic() < until:
+        while awaited and time.monotonic() < until:
             record = consumer.poll(0.5)
-            if record is None or record.error() is not None:
+            if record is None:
                 continue
+            error, partition, offset = record.error(), record.partition(), record.offset()
+            if partition is None or (error is not None and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001 - a name
+                continue
+            # What is awaited need not come: aborted transactions and compaction leave offsets without records.
+            places = awaited.pop(partition, None)
             kind, milliseconds = record.timestamp()
-            partition = record.partition()
-            if kind != TIMESTAMP_NOT_AVAILABLE and partition is not None:
-                found.setdefault(partition, milliseconds)
+            if error is not None or places is None or offset is None or offset >= places.end:
+                continue
+            if kind != TIMESTAMP_NOT_AVAILABLE:
+                found.append(milliseconds)
     except KafkaException:
         # It is for a display, and every other question says what is wrong with the cluster.
         return None
     finally:
         consumer.close()
-    return dt.datetime.fromtimestamp(min(found.values()) / 1000, dt.UTC) if found else None
+    return dt.datetime.fromtimestamp(min(found) / 1000, dt.UTC) if found else None

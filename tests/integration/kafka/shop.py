@@ -53,6 +53,13 @@ class TopicOfOrders(Lakehouse):
         """Return the view's rows."""
         return sorted(tuple(row) for row in self.view().collect())
 
+    def rows_with_nulls(self) -> dict[tuple[int, int], str | None]:
+        """Return the view's values by partition and offset, of which none may be there twice."""
+        found = [tuple(row) for row in self.view().collect()]
+        rows = {(partition, offset): value for partition, offset, value in found}
+        assert len(rows) == len(found), "records are there twice"
+        return rows
+
 
 def write(producer: Producer, topic: str, *values: Any, partition: int = 0) -> None:
     """Write records, and wait until they are there."""
