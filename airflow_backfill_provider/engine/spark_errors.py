@@ -84,8 +84,10 @@ The Java class of an error or a cause if a storage does not answer.
 Spark has the same condition for such a data file as for a damaged one.
 """
 
-_RECORDS_LOST = ("KAFKA_DATA_LOSS",)
-"""The conditions of a read whose records were removed from a topic after it was planned."""
+_RECORDS_LOST = re.compile(
+    r"^(?:Caused by: |: |\()?org\.apache\.spark\.sql\.kafka010\.KafkaIllegalStateException\b", re.MULTILINE
+)
+"""The error of a read whose records were removed from a topic after it was planned; it may have a condition."""
 
 _DATABASE_LOST = re.compile(
     r"org\.postgresql\.util\.PSQLException: (?:An I/O error|FATAL|The connection|Connection |This connection)"
@@ -170,9 +172,13 @@ def _raise_for_database(error: BaseException, what: str) -> None:
         ) from None
 
 
+def _are_records_lost(error: BaseException) -> bool:
+    return _is(error, ("KAFKA_DATA_LOSS",)) or _RECORDS_LOST.search(str(error)) is not None
+
+
 def _raise_for_lost_records(error: BaseException, what: str) -> None:
     """Raise the error for records that are gone, if some are; Spark has a state of failing expressions for it."""
-    if _is(error, _RECORDS_LOST):
+    if _are_records_lost(error):
         raise ChangeFeedGapError(
             f"{what} needs records of the upstream that are gone ({safe_message(error)}): the topic's retention or "
             "somebody removed them after the epoch was pinned. Rebuild the job, which begins with the oldest records "
@@ -301,7 +307,7 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
-        if not _is(error, _RECORDS_LOST):
+        if not _are_records_lost(error):
             _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):
             raise VersionGoneError(

@@ -68,6 +68,25 @@ def test_a_database_that_ends_a_connection_is_a_retryable_error_of_one_line(said
     assert DatabaseUnavailableError.retryable
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[TASK_WRITE_FAILED] A task failed. SQLSTATE: 58030\nCaused by: org.apache.spark.sql.kafka010."
+        "KafkaIllegalStateException: Some data may have been lost because they are not available in Kafka any more;",
+        "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost SQLSTATE: 22000",
+    ],
+    ids=["while writing", "while counting"],
+)
+def test_records_that_retention_removed_before_they_were_read_are_a_gap(text):
+    """I6: it is no row of the query that fails, and no retry helps."""
+    gone = "^epoch 3 needs records of the upstream that are gone .* Rebuild the job"
+    with pytest.raises(ChangeFeedGapError, match=gone) as caught, epoch_errors("epoch 3"):
+        raise PySparkException(text)
+    assert not caught.value.retryable
+    with pytest.raises(VerificationFailedError, match="try again"), comparison_errors("the query at offset 9"):
+        raise PySparkException(text)
+
+
 NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
 
 
