@@ -181,8 +181,7 @@ def _raise_for_lost_records(error: BaseException, what: str) -> None:
     if _are_records_lost(error):
         raise ChangeFeedGapError(
             f"{what} needs records of the upstream that are gone ({safe_message(error)}): the topic's retention or "
-            "somebody removed them after the epoch was pinned. Rebuild the job, which begins with the oldest records "
-            "left"
+            "somebody removed them after the epoch was pinned"
         ) from None
 
 
