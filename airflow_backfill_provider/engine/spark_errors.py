@@ -172,17 +172,17 @@ def _raise_for_database(error: BaseException, what: str) -> None:
         ) from None
 
 
-def _are_records_lost(error: BaseException) -> bool:
+def are_records_lost(error: BaseException) -> bool:
+    """Return whether a read failed because records of a topic were removed after it was planned."""
     return _is(error, ("KAFKA_DATA_LOSS",)) or _RECORDS_LOST.search(str(error)) is not None
 
 
 def _raise_for_lost_records(error: BaseException, what: str) -> None:
     """Raise the error for records that are gone, if some are; Spark has a state of failing expressions for it."""
-    if _are_records_lost(error):
+    if are_records_lost(error):
         raise ChangeFeedGapError(
             f"{what} needs records of the upstream that are gone ({safe_message(error)}): the topic's retention or "
-            "somebody removed them after the epoch was pinned. Rebuild the job, which begins with the oldest records "
-            "left"
+            "somebody removed them after the epoch was pinned"
         ) from None
 
 
@@ -307,7 +307,7 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
-        if not _are_records_lost(error):
+        if not are_records_lost(error):
             _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):
             raise VersionGoneError(

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -17,6 +19,7 @@ from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.observed_rows import ObservedRows
+from airflow_backfill_provider.engine.spark_errors import are_records_lost
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
@@ -89,7 +92,13 @@ class SplitChunk:
 
     def _read_again(self) -> dict[int, int]:
         rows = self._job_rows.rows_of([*self._places.values()])
-        counted = rows.groupBy(self._split.alias("split")).agg(F.count("*").alias("rows")).collect()
+        try:
+            counted = rows.groupBy(self._split.alias("split")).agg(F.count("*").alias("rows")).collect()
+        except (PySparkException, Py4JError) as error:
+            if not are_records_lost(error):
+                raise
+            # The view has the rows. Their number only shows the progress, and gaps are few.
+            return {number: part.size for number, part in self._places.items()}
         return {row["split"]: row["rows"] for row in counted}
 
     @property

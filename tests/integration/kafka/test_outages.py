@@ -27,6 +27,7 @@ def until_retryable(orders: TopicOfOrders) -> None:
             raise
 
 
+@pytest.mark.exhaustive
 def test_a_broker_that_restarts_during_an_epoch_is_waited_for(orders: TopicOfOrders) -> None:
     """I2: Spark's client tries again; if that takes too long, the epoch fails, and a retry goes on."""
     orders.kafka.create_topic(orders.topic)

@@ -16,7 +16,7 @@ from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
-EPOCHS = 7
+EPOCHS = 5
 
 
 class History:
