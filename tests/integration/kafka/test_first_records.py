@@ -54,7 +54,7 @@ def test_offsets_without_a_record_are_not_waited_for(kafka: KafkaBroker, cluster
     producer = Producer({"bootstrap.servers": kafka.servers(), "transactional.id": topic, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
-    producer.produce(topic, "aborted")
+    producer.produce(topic, "aborted", partition=0)
     assert producer.flush(30) == 0
     producer.abort_transaction(30)
     read = Topic(cluster, topic)
