@@ -63,6 +63,9 @@ class Shop(Lakehouse):
         self.database.execute("SET synchronous_commit = local")
         with self.another_session() as other, ThreadPoolExecutor(1) as threads:
             with self.server_setting("synchronous_standby_names", "nobody"):
+                # A server that lets a session in has passed the signal on; a checkpoint ends after its process obeyed.
+                self.another_session().close()
+                self.database.execute("CHECKPOINT")
                 other.execute(statement.encode())
                 committing = threads.submit(other.commit)
                 while not self.table("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
