@@ -80,7 +80,9 @@ WHERE value.status IN ('open', 'paid', 'shipped')
             self.run.servers.start(SERVER, broker.command)
             self._wait_for_broker()
         with terminal.step(f"writing {self.size.rows:,} records to the {PARTITIONS} partitions of {TOPIC}"):
-            broker.admin().create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(START_SECONDS)
+            # The client has to live until it has the answer.
+            admin = broker.admin()
+            admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(START_SECONDS)
             self._fill()
 
     def _wait_for_broker(self) -> None:

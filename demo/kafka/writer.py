@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from demo.kafka.records import TOPIC, records
 from demo.orders_writer import Report, write_until_stopped
 
-RATE = 200.0
+RATE = 100.0
 BATCH = 50
 
 _TAKEN_BACK = 0.05
