@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,3 +43,12 @@ class Target:
         measured = f"make bench ARGS={self.benchmark}" if figure is None else f"{figure:,.2f} {self.unit}"
         verdict = "not measured" if figure is None else "pass" if self.met(figure) else "FAIL"
         return self.what, f"{'≥' if self.at_least else '≤'} {self.bound:g} {self.unit}", measured, verdict
+
+
+def seconds_against(slower: str, faster: str) -> Callable[[Any], float]:
+    """Return a figure: the median of one contestant's seconds, as a multiple of another's."""
+
+    def seconds(results: Any, contestant: str) -> float:
+        return float(statistics.median(run["seconds"] for run in results["runs"] if run["contestant"] == contestant))
+
+    return lambda results: seconds(results, slower) / seconds(results, faster)

@@ -47,7 +47,7 @@ class VnodeScan:
 
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
         """Return the whole completed vnodes, and those in progress up to their positions."""
-        return self._merged(
+        return self.merged(
             self._range((vnode - 1,), (vnode,) if isinstance(progress, Completed) else (vnode, *progress.position))
             for vnode, progress in enumerate(state.vnodes)
             if vnode in self.vnodes and not isinstance(progress, NotStarted)
@@ -69,7 +69,7 @@ class VnodeScan:
         untouched = (
             self._range((vnode - 1,), (vnode,)) for vnode, progress in owned if isinstance(progress, NotStarted)
         )
-        return self._merged((*begun, *untouched))
+        return self.merged((*begun, *untouched))
 
     def advanced(
         self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
@@ -105,7 +105,7 @@ class VnodeScan:
     def _range(self, after: Position, up_to: Position) -> KeyRange:
         return KeyRange(None if after == (-1,) else after, None if up_to == (self.vnode_count - 1,) else up_to)
 
-    def _merged(self, ranges: Iterable[KeyRange]) -> tuple[KeyRange, ...]:
+    def merged(self, ranges: Iterable[KeyRange]) -> tuple[KeyRange, ...]:
         """Join each range with the one before it if no vnode or key of the job lies in between."""
         merged: list[KeyRange] = []
         for following in ranges:

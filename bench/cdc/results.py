@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.target import Target
+from bench.target import Target, seconds_against
 
 BACKFILL = "backfill, warm"
 COPY = "COPY into a Delta table"
@@ -35,14 +34,6 @@ class Run:
     longest_transaction: float = 0.0
 
 
-def _seconds(results: Any, contestant: str) -> float:
-    return float(statistics.median(run["seconds"] for run in results["runs"] if run["contestant"] == contestant))
-
-
-def _against(slower: str, faster: str) -> Callable[[Any], float]:
-    return lambda results: _seconds(results, slower) / _seconds(results, faster)
-
-
 def _longest_transaction(results: Any) -> float:
     """Return the longest transaction, as a share of the longest reading of a chunk in the same run."""
     shares = (
@@ -54,13 +45,13 @@ def _longest_transaction(results: Any) -> float:
 
 
 TARGETS = (
-    Target("cdc backfill against COPY", 2.0, "times", "cdc", _against(BACKFILL, COPY)),
+    Target("cdc backfill against COPY", 2.0, "times", "cdc", seconds_against(BACKFILL, COPY)),
     Target(
         "cdc backfill against an incremental snapshot with its view",
         3,
         "times faster",
         "cdc",
-        _against(SNAPSHOT_WITH_VIEW, BACKFILL),
+        seconds_against(SNAPSHOT_WITH_VIEW, BACKFILL),
         at_least=True,
     ),
     Target("rows read of the database per row", 1.1, "rows", "cdc", lambda results: results["load"]["rows"]),

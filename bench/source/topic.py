@@ -11,6 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from demo.kafka.records import write_all
 from tests.kafka_broker import KafkaBroker, kafka_broker
 
 CONNECTION = "bench_events"
@@ -51,16 +52,11 @@ def broker_with_orders(records: int, few: int) -> Iterator[KafkaBroker]:
 
 def _fill(broker: KafkaBroker, topic: str, records: int) -> None:
     producer = Producer({"bootstrap.servers": broker.servers(), **_PRODUCER})
-    for number in range(records):
-        record = (
-            f'{{"order_id":{number},"customer_id":{number * 7919 % 65536},"amount":{number * 31 % 1_000_000 / 100},'
-            f'"status":"paid","note":"note of order {number * 2_654_435_761 % 2**32:x}"}}'
-        )
-        while True:
-            try:
-                producer.produce(topic, record, partition=number % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        producer.poll(0)
-    producer.flush()
+    write_all(producer, topic, ((number % PARTITIONS, _order(number)) for number in range(records)))
+
+
+def _order(number: int) -> str:
+    return (
+        f'{{"order_id":{number},"customer_id":{number * 7919 % 65536},"amount":{number * 31 % 1_000_000 / 100},'
+        f'"status":"paid","note":"note of order {number * 2_654_435_761 % 2**32:x}"}}'
+    )

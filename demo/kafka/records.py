@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Producer
 
 from demo.orders import REGIONS, make_orders
 
@@ -32,6 +33,19 @@ def records(count: int, random: np.random.Generator, first: int = 0) -> Iterator
             amount = order.pop("amount")
             order["updated_at"] = order["updated_at"].isoformat()
             yield order["order_id"] % PARTITIONS, f'{json.dumps(order)[:-1]}, "amount": {amount}}}'
+
+
+def write_all(producer: Producer, topic: str, found: Iterable[tuple[int, str]]) -> None:
+    """Write records, each to its partition, however many they are, and wait until they are there."""
+    for partition, record in found:
+        while True:
+            try:
+                producer.produce(topic, record, partition=partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    producer.flush()
 
 
 def _orders(region: str, numbers: np.ndarray[tuple[int], np.dtype[np.int64]], random: np.random.Generator) -> pa.Table:

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.connections import variable_of
 from demo.folder import DemoError, Size, number_from_environment, program, short_path
 from demo.job import write_job
 from demo.kafka.broker import Broker, Quorum
-from demo.kafka.records import PARTITIONS, SCHEMA, TOPIC, records
+from demo.kafka.records import PARTITIONS, SCHEMA, TOPIC, records, write_all
 from demo.kafka.writer import RATE
 from demo.processes import free_port
 from demo.run import DemoRun
@@ -94,14 +94,7 @@ WHERE value.status IN ('open', 'paid', 'shipped')
 
     def _fill(self) -> None:
         producer = Producer({"bootstrap.servers": self._broker.servers(), "linger.ms": 50, "log_level": 0})
-        for partition, record in records(self.size.rows, np.random.default_rng(SEED)):
-            while True:
-                try:
-                    producer.produce(TOPIC, record, partition=partition)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        producer.flush()
+        write_all(producer, TOPIC, records(self.size.rows, np.random.default_rng(SEED)))
 
     def start_writer(self) -> None:
         """Start the writer."""

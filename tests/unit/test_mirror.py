@@ -48,6 +48,8 @@ WITHOUT = {
     "core/engine.py": Untested("a protocol, and values without rules", None),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
+    "sources/appended_rows.py": on_spark("test_append_only"),
+    "sources/file_log/reader.py": on_spark("test_append_only"),
     "sources/splits.py": Untested("an interface", f"{KAFKA}/test_epochs.py"),
     "strategies/cost.py": Untested("a value without rules", None),
     "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructField, StructType
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
 from airflow_backfill_provider.sources.by_key import column
-from airflow_backfill_provider.sources.file_log.entries import FilePart, merged
+from airflow_backfill_provider.sources.file_log.entries import FilePart
+from airflow_backfill_provider.sources.file_log.reader import FileLogReader
 from airflow_backfill_provider.sources.file_log.rows import (
     FileRows,
-    as_inserts,
-    is_among,
     key_fields,
     locations,
     with_places,
 )
-from airflow_backfill_provider.sources.reader import SourceReader
-from airflow_backfill_provider.sources.split_offsets import window
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
-class AppendOnlyReader(SourceReader):
+class AppendOnlyReader(FileLogReader[AppendOnlySource]):
     """
     Reads data files as the table's log named them when their rows were appended.
 
@@ -39,39 +34,8 @@ class AppendOnlyReader(SourceReader):
     :param source: the table.
     """
 
-    keys_are_unique: ClassVar[bool] = True
-    appends_only: ClassVar[bool] = True
-
-    def __init__(self, spark: SparkSession, source: AppendOnlySource) -> None:
-        self._spark = spark
-        self._source = source
-
-    def rows(self, offset: Offset) -> DataFrame:
-        """Return the rows up to an offset whose files are left."""
-        parts = self._source.parts_up_to(offset)
-        gone = set(self._source.gone_among(parts))
-        return self._read([part for part in parts if part not in gone])
-
-    def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
-        """Return the rows at some places."""
-        self._source.splits.require_kept(ranges)
-        return self._read(self._source.parts(ranges))
-
-    def is_left(self, key: Sequence[Column]) -> Column | None:
-        """Return the condition that the file of a row is left: VACUUM removes files that were compacted."""
-        source = self._source
-        gone = source.gone_among(source.parts_up_to(source.latest()))
-        return ~is_among(key, merged(gone)) if gone else None
-
-    def empty(self) -> DataFrame:
-        """Return all columns, without rows."""
-        return self._read([])
-
-    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
-        """Return the rows that were appended in ``(after, up_to]``."""
-        return as_inserts(self.rows_of([places for places in window(after, up_to) if places.size]), up_to)
-
-    def _read(self, parts: Sequence[FilePart]) -> DataFrame:
+    def read(self, parts: Sequence[FilePart]) -> DataFrame:
+        """Return the rows of parts of files."""
         fields = json.loads(self._source.schema_json)["fields"]
         logical = StructType.fromJson({"type": "struct", "fields": [_plain(field) for field in fields]})
         if not parts:

@@ -11,11 +11,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
-from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
 from airflow_backfill_provider.sources.file_log.entries import FilePart
-from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 
 _PATH, _FIRST, _BEGIN, _END, _OF_SPLIT, _DETAILS = (
     f"__backfill_file_{name}" for name in ("path", "first", "begin", "end", "split", "details")
@@ -107,17 +105,6 @@ def is_among(key: Sequence[Column], ranges: Iterable[SplitRange]) -> Column:
     for places in ranges:
         found |= (split == places.split) & (place >= places.begin) & (place < places.end)
     return found
-
-
-def as_inserts(rows: DataFrame, up_to: Offset) -> DataFrame:
-    """
-    Return rows as the changes of a window.
-
-    All are at its end: between splits there is no order, and a view whose rows are all as of one offset needs none.
-    """
-    total, text = up_to.root if isinstance(up_to.root, tuple) else (-1, "")
-    end = F.struct(F.lit(total).cast("long"), F.lit(text))
-    return rows.withColumns({CHANGE_TYPE: F.lit("insert"), CHANGE_OFFSET: end})
 
 
 def key_fields() -> list[StructField]:

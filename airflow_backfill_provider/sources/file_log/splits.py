@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.file_log.entries import SPLIT_COUNT
-from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.sources.splits import Splits
 
 
@@ -24,10 +24,6 @@ class FileSplits(Splits):
 
     def __init__(self, problem_with: Callable[[Sequence[SplitRange]], str]) -> None:
         self._problem_with = problem_with
-
-    def ends(self, offset: Offset) -> Mapping[int, int]:
-        """Return for each split the place after its last row."""
-        return ends_of(offset)
 
     def beginnings(self) -> Offset:
         """Return the offset before all rows: a job begins with every file, and no file is ever left out."""

@@ -21,7 +21,7 @@ from airflow_backfill_provider.sources.formats.column_types import parsed_type, 
 from airflow_backfill_provider.sources.formats.json_scalars import scalar
 from airflow_backfill_provider.sources.formats.json_text import NUMBER, TEXT
 from airflow_backfill_provider.sources.formats.resolved import ResolvedJson
-from airflow_backfill_provider.sources.formats.spark import decoded
+from airflow_backfill_provider.sources.formats.spark import with_decoded
 from airflow_backfill_provider.sources.refusals import unreadable_line
 
 PATH, INDEX = "__backfill_line_path", "__backfill_line_index"
@@ -62,7 +62,7 @@ def read_lines(texts: DataFrame, upstream: FilesUpstream) -> tuple[DataFrame, di
     types = upstream.column_types
     if upstream.format is FileFormat.JSON:
         kind = struct_type([(name, parsed_type(text)) for name, text in types.items()])
-        rows = rows.withColumn(_READ, decoded(line, ResolvedJson(delta_type=type_text(kind))))
+        rows = with_decoded(rows, line, _READ, ResolvedJson(delta_type=type_text(kind)))
         error = F.col(_READ).getField("error")
         value = F.col(_READ).getField("value")
         return rows, {name: _or_error(value.getField(name), error, where) for name in types}

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.appended_rows import as_inserts
 from airflow_backfill_provider.sources.hidden_options import hide_options
 from airflow_backfill_provider.sources.kafka import LostRecords, UnreadableRecords
 from airflow_backfill_provider.sources.kafka.columns import NAMES
@@ -31,7 +32,7 @@ from airflow_backfill_provider.sources.kafka.decoding import (
     unreadable_rows,
 )
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
-from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.split_offsets import ends_of, window
 
 
@@ -78,16 +79,8 @@ class KafkaReader(SourceReader):
         return self.rows_of([])
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
-        """
-        Return the records of the window ``(after, up_to]``.
-
-        All are at its end: between partitions there is no order, and a view whose rows are all as of one offset needs
-        none.
-        """
-        added = self.rows_of(window(after, up_to))
-        total, text = up_to.root if isinstance(up_to.root, tuple) else (-1, "")
-        end = F.struct(F.lit(total).cast("long"), F.lit(text))
-        return added.withColumns({CHANGE_TYPE: F.lit("insert"), CHANGE_OFFSET: end})
+        """Return the records of the window ``(after, up_to]``."""
+        return as_inserts(self.rows_of(window(after, up_to)), up_to)
 
     def unreadable(self, ranges: Sequence[SplitRange]) -> DataFrame | None:
         """Return the records of partitions between two offsets each that their formats cannot read."""

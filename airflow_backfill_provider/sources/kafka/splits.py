@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords
 from airflow_backfill_provider.sources.kafka.topic import Topic
-from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
+from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.sources.splits import Splits
 
 
 class Partitions(Splits):
     """
-    The partitions of a topic.
+    The partitions of a topic, with the oldest records that were left when they were first asked for.
 
     :param upstream: the job's definition of it.
     """
@@ -24,19 +25,20 @@ class Partitions(Splits):
         self._upstream = upstream
         self._topic = topic
 
-    def ends(self, offset: Offset) -> Mapping[int, int]:
-        """Return for each partition the offset after its last record."""
-        return ends_of(offset)
+    @cached_property
+    def _beginnings(self) -> dict[int, int]:
+        # A plan asks several times, and each request costs; all of it has to be about one moment.
+        return self._topic.state().beginnings
 
     def beginnings(self) -> Offset:
         """Return the offsets of the oldest records that are left."""
-        return offset_of(self._topic.state().beginnings)
+        return offset_of(self._beginnings)
 
     def require_kept(self, ranges: Sequence[SplitRange]) -> tuple[str, ...]:
         """Compare records that are to be read with the oldest ones that are left."""
         if not ranges:
             return ()
-        beginnings = self._topic.state().beginnings
+        beginnings = self._beginnings
         gone = [
             f"{self._upstream.location}: offsets {places.begin} to {min(oldest, places.end) - 1} of partition "
             f"{places.split} are gone"

@@ -14,9 +14,9 @@ from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import EVERYTHING
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import plan_parts
-from airflow_backfill_provider.core.progress import BackfillState, Completed
+from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.row_estimate import rows_of
-from airflow_backfill_provider.core.scan import VnodeRange, divide
+from airflow_backfill_provider.core.scan import VnodeRange, shared_vnodes
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
@@ -105,18 +105,8 @@ def _shrunk(rate_limit: int | None, upstream: Source, from_offset: Offset, rows_
 def _vnode_ranges(
     settings: JobSettings, state: BackfillState, files: Sequence[FileStatistics], previous: Barrier | None
 ) -> tuple[VnodeRange, ...]:
-    """
-    Return the vnodes of each parallel task run.
-
-    They stay as before, unless some task runs would be idle while others have several vnodes left. A rescale takes
-    effect here.
-    """
-    unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)]
-    if previous is not None and previous.parallelism == settings.parallelism:
-        working = sum(any(first <= vnode <= last for vnode in unfinished) for first, last in previous.vnode_ranges)
-        if working == min(settings.parallelism, len(unfinished)):
-            return previous.vnode_ranges
-    return divide(state, settings.parallelism, _rows_by_vnode(files, len(state.vnodes)))
+    """Return the vnodes of each parallel task run."""
+    return shared_vnodes(state, settings.parallelism, previous, lambda: _rows_by_vnode(files, len(state.vnodes)))
 
 
 def _rows_by_vnode(files: Sequence[FileStatistics], vnode_count: int) -> list[float]:

@@ -73,7 +73,7 @@ def next_ranges(
         elif share:
             (vnode,) = scan.vnodes_of(covered)
             found.append(KeyRange(covered.after, (vnode, *cut)))
-    return _joined(found)
+    return scan.merged(found)
 
 
 def fair_shares(sizes: Sequence[int], limit: int | None) -> list[int]:
@@ -134,14 +134,3 @@ def _place(position: Position | None, vnode: int) -> tuple[int, int] | None:
     if not isinstance(split, int) or not isinstance(place, int):
         raise StateError(f"the position {position} is not a place in a split; rebuild the job")
     return split, place
-
-
-def _joined(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
-    """Return ranges with adjacent ones joined."""
-    joined: list[KeyRange] = []
-    for following in ranges:
-        if joined and joined[-1].up_to is not None and joined[-1].up_to == following.after:
-            joined[-1] = KeyRange(joined[-1].after, following.up_to)
-        else:
-            joined.append(following)
-    return tuple(joined)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.planner import ChunkPlan
-from airflow_backfill_provider.core.progress import Completed
-from airflow_backfill_provider.core.scan import VnodeRange, divide
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.scan import shared_vnodes
 from airflow_backfill_provider.core.splits import splits_by_vnode
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.splits import Splits
@@ -28,7 +28,7 @@ def plan_splits(situation: Situation, scan: VnodeScan) -> SnapshotPlan:
     # A job that does not go on without lost rows fails now, not when it comes to them.
     splits.require_kept(places_of(scan, scan.unread(state), bounds))
     left_of = _without_lost(bounds, splits.ends(splits.beginnings()))
-    owned = _vnode_ranges(situation, scan, left_of)
+    owned = shared_vnodes(state, settings.parallelism, situation.previous, lambda: _rows_by_vnode(state, scan, left_of))
     if not settings.reads_snapshot:
         return SnapshotPlan(bounds.size, vnode_ranges=owned)
     left = [sum(places.size for places in places_of(scan, scan.unread(state, vnodes), left_of)) for vnodes in owned]
@@ -68,15 +68,9 @@ def splits_of(upstream: Source) -> Splits:
     return upstream.splits
 
 
-def _vnode_ranges(situation: Situation, scan: VnodeScan, bounds: SplitBounds) -> tuple[VnodeRange, ...]:
-    """Return the vnodes of each parallel task run, with about the same number of rows that are left."""
-    state, settings, previous = situation.state, situation.settings, situation.previous
-    unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)]
-    if previous is not None and previous.parallelism == settings.parallelism:
-        working = sum(any(first <= vnode <= last for vnode in unfinished) for first, last in previous.vnode_ranges)
-        if working == min(settings.parallelism, len(unfinished)):
-            return previous.vnode_ranges
+def _rows_by_vnode(state: BackfillState, scan: VnodeScan, bounds: SplitBounds) -> list[float]:
+    """Return how many rows of each vnode are left."""
     weights = [0.0] * scan.vnode_count
     for vnode in splits_by_vnode(bounds.ends, scan.vnode_count):
         weights[vnode] = sum(part.size for part in places_of(scan, scan.unread(state, (vnode, vnode)), bounds))
-    return divide(state, settings.parallelism, weights)
+    return weights
