@@ -43,6 +43,7 @@ from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.sources.files import FilesUpstream
 from airflow_backfill_provider.sources.kafka import KafkaUpstream
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
+from airflow_backfill_provider.sources.upserts import UpsertsUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 from docs.reference_texts import (
@@ -71,6 +72,8 @@ from docs.reference_texts import (
     SNAPSHOT_FIELDS,
     STATE_COLUMNS,
     STATUS_FIELDS,
+    UPSERTS_DEFAULTS,
+    UPSERTS_FIELDS,
     UPSTREAM_DEFAULTS,
     UPSTREAM_FIELDS,
     VERIFICATION_COLUMNS,
@@ -91,6 +94,7 @@ def make() -> dict[str, str]:
             "postgres": _given(PostgresUpstream, POSTGRES_FIELDS, POSTGRES_DEFAULTS),
             "debezium": _given(DebeziumUpstream, DEBEZIUM_FIELDS, DEBEZIUM_DEFAULTS),
             "debezium snapshot": _given(SnapshotDefinition, SNAPSHOT_FIELDS, {}),
+            "upserts": _given(UpsertsUpstream, UPSERTS_FIELDS, UPSERTS_DEFAULTS),
             "kafka": _given(KafkaUpstream, KAFKA_FIELDS, KAFKA_DEFAULTS),
             "append only": _given(AppendOnlyUpstream, APPEND_ONLY_FIELDS, FILE_LOG_DEFAULTS),
             "files": _given(FilesUpstream, FILES_FIELDS, FILE_LOG_DEFAULTS),

@@ -79,6 +79,27 @@ DEBEZIUM_FIELDS = {
 
 DEBEZIUM_DEFAULTS = {"distribution_key": "the key", "snapshot": "rows come from the events"}
 
+UPSERTS_FIELDS = {
+    "path": ("absolute path or URI", "the Delta table of upserts; it must have a change data feed"),
+    "ordered_by": (
+        "list of column names",
+        "the columns that order the rows of a key: whole numbers, dates or timestamps. The greatest counts",
+    ),
+    "deleted": ("column name", "a boolean column that is true for a key that is deleted"),
+    "split": (
+        "column name",
+        "the column with the split that a row came from. A key with rows of two splits is refused",
+    ),
+    "key": ("list of columns", "the columns of the key"),
+    "distribution_key": UPSTREAM_FIELDS["distribution_key"],
+}
+
+UPSERTS_DEFAULTS = {
+    "distribution_key": "the key",
+    "deleted": "keys are never deleted",
+    "split": "all rows of a key are in one order",
+}
+
 SNAPSHOT_FIELDS = {
     "connection": POSTGRES_FIELDS["connection"],
     "table": POSTGRES_FIELDS["table"],

@@ -12,6 +12,7 @@ from airflow_backfill_provider.sources.delta import Delta
 from airflow_backfill_provider.sources.files import Files
 from airflow_backfill_provider.sources.kafka import Kafka
 from airflow_backfill_provider.sources.postgres import Postgres
+from airflow_backfill_provider.sources.upserts import Upserts
 
 KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
 """All kinds of sources. The first one is the default in a job's definition."""
@@ -22,6 +23,7 @@ KINDS.register(Debezium())
 KINDS.register(Kafka())
 KINDS.register(AppendOnly())
 KINDS.register(Files())
+KINDS.register(Upserts())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:

@@ -36,9 +36,9 @@ def unsupported_value(name: str) -> Column:
     return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {name}"))
 
 
-def unusable_row(problem: str) -> Column:
+def unusable_row(problem: str | Column) -> Column:
     """Return a column that fails with :data:`UNUSABLE_ROW`."""
-    return F.raise_error(F.lit(f"{UNUSABLE_ROW} {problem}"))
+    return F.raise_error(F.concat(F.lit(f"{UNUSABLE_ROW} "), F.lit(problem)))
 
 
 def unreadable_record(where: Column, problem: Column) -> Column:

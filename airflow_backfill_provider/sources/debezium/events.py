@@ -8,31 +8,34 @@ row is locked until the transaction that changed it has ended.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.columns import OwnColumns, own_columns
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
+from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
 from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
 
-READ, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE = "r", "c", "u", "d", "t", "m"
-"""Debezium's kinds of events. An event of kind ``r`` has a row that a snapshot read."""
+READ, INSERT, TRUNCATE, MESSAGE = "r", "c", "t", "m"
+"""Debezium's other kinds of events. An event of kind ``r`` has a row that a snapshot read."""
 
 OF_ROWS = (READ, INSERT, UPDATE, DELETE)
+
+CLOCK_MILLISECONDS = 300_000
+"""How much later an event may be than one with a later position; clocks are set back sometimes."""
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium writes for a long value (TOAST) that an update did not change, because the log left it out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class Events(KeyedEvents):
     """
     Events of one table.
 
@@ -44,14 +47,9 @@ class Events:
     key: Sequence[str]
 
     @property
-    def own(self) -> OwnColumns:
-        """The names of the package's own columns."""
-        return own_columns(self.layout.types)
-
-    @property
-    def kind(self) -> str:
-        """Name of the column with the kind of the event."""
-        return self.own.named("kind")
+    def types(self) -> Mapping[str, str]:
+        """The columns of the database's table."""
+        return self.layout.types
 
     @property
     def order(self) -> str:
@@ -69,9 +67,20 @@ class Events:
         return self.own.named("time")
 
     @property
-    def in_order(self) -> WindowSpec:
-        """The events of each key, in order."""
-        return Window.partitionBy(*map(column, self.key)).orderBy(self.order)
+    def compared(self) -> Mapping[str, Column]:
+        """The time of the commit."""
+        return {"time": F.col(self.time)}
+
+    def problem(self, newest: Column) -> Column:
+        """
+        Return a text for an event that has an earlier position than another one, but a later time.
+
+        Positions of another database, or of another timeline, are not comparable, and an event would be lost silently.
+        """
+        comes_late = ~F.coalesce(F.col(self.order) > newest.getField("order"), F.lit(True))
+        is_newer = F.coalesce(F.col(self.time) > newest.getField("time") + CLOCK_MILLISECONDS, F.lit(False))
+        problem = "an event has an earlier position than another one of its key, but a later time, as after a failover"
+        return F.when(comes_late & is_newer, F.lit(problem))
 
     def of(self, stored: DataFrame, *extra: Column) -> DataFrame:
         """
@@ -107,17 +116,6 @@ class Events:
             time.cast("long").alias(self.time),
             *extra,
         )
-
-    def last(self, events: DataFrame) -> DataFrame:
-        """
-        Return the last event of each key.
-
-        :param events: as of :meth:`of`, without those of TRUNCATE.
-        :returns: the same columns. Long values that an update did not change are those of earlier events.
-        """
-        is_last = self.own.named("is_last")
-        ordered = self.with_known(events).withColumn(is_last, F.lead(F.lit(1)).over(self.in_order).isNull())
-        return self.completed(ordered.filter(is_last), F.col(self.kind) != DELETE).drop(is_last)
 
     def _value(self, name: str) -> Column:
         layout = self.layout

@@ -1,7 +1,7 @@
 """
-The changes that a window of Debezium's events makes, on Spark.
+The changes that a window of events makes, on Spark.
 
-A view shows the last event of each key, by the order of the database's log. So an event that comes late, or a second
+A view shows the last event of each key, by the order that the events have. So an event that comes late, or a second
 time, changes nothing if a later one of its key is there already.
 """
 
@@ -14,12 +14,9 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.by_key import column
-from airflow_backfill_provider.sources.debezium.events import DELETE, UPDATE, Events
+from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 from airflow_backfill_provider.sources.refusals import unusable_row
-
-CLOCK_MILLISECONDS = 300_000
-"""How much later an event may be than one with a later position; clocks are set back sometimes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class WindowOfEvents:
     :param has_rows_without_events: whether rows may exist that had no event before the window.
     """
 
-    events: Events
+    events: KeyedEvents
     kept: Sequence[str]
     has_rows_without_events: bool
 
@@ -72,7 +69,7 @@ class WindowOfEvents:
                 F.when(~is_old, column(name))
                 .otherwise(F.coalesce(F.col(old_of[name]), column(name)) if name in old_of else F.lit(None))
                 .alias(name)
-                for name in events.layout.types
+                for name in events.types
             ),
             CHANGE_TYPE,
             CHANGE_OFFSET,
@@ -88,14 +85,17 @@ class WindowOfEvents:
         """Leave out each event that comes after a later one of its key."""
         events, newest = self.events, self.events.own.named("newest")
         earlier = self._as_they_came.rowsBetween(Window.unboundedPreceding, -1)
-        order, time = F.col(events.order), F.col(events.time)
-        comes_late = ~F.coalesce(order > F.col(f"{newest}.order"), F.lit(True))
-        # Positions of another database, or of another timeline, are not comparable; an event would be lost silently.
-        is_newer = F.coalesce(time > F.col(f"{newest}.time") + CLOCK_MILLISECONDS, F.lit(False))
-        problem = "an event has an earlier position than another one of its key, but a later time, as after a failover"
+        order, found = F.col(events.order), F.col(newest)
+        comes_late = ~F.coalesce(order > found.getField("order"), F.lit(True))
+        problem = events.problem(found)
+        if problem is None:
+            is_effective = ~comes_late
+        else:
+            is_effective = F.when(problem.isNotNull(), unusable_row(problem).cast("boolean")).otherwise(~comes_late)
+        compared = (value.alias(name) for name, value in events.compared.items())
         return (
-            both.withColumn(newest, F.max(F.struct(order.alias("order"), time.alias("time"))).over(earlier))
-            .filter(F.when(comes_late & is_newer, unusable_row(problem).cast("boolean")).otherwise(~comes_late))
+            both.withColumn(newest, F.max(F.struct(order.alias("order"), *compared)).over(earlier))
+            .filter(is_effective)
             .drop(newest)
         )
 
