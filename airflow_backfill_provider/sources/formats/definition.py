@@ -88,7 +88,30 @@ class AvroFormat(BaseModel):
         return self
 
 
-RecordFormat = Annotated[RawFormat | TextFormat | JsonFormat | AvroFormat, Field(discriminator="format")]
+class ProtobufFormat(BaseModel):
+    """
+    A message of Protobuf, in a column of type STRUCT.
+
+    Without a registry, each record is one message. With one, each begins with the id of the schema that it was written
+    with and the message's place there, in the framing of Confluent's serializers.
+
+    :param descriptor_file: a file with a set of descriptors, which ``protoc --include_imports --descriptor_set_out``
+        writes.
+    :param message: the message's full name, such as ``shop.Order``.
+    :param registry: id of an Airflow connection of the type ``http`` to a schema registry.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["protobuf"] = "protobuf"
+    descriptor_file: Name
+    message: Name
+    registry: Name | None = None
+
+
+RecordFormat = Annotated[
+    RawFormat | TextFormat | JsonFormat | AvroFormat | ProtobufFormat, Field(discriminator="format")
+]
 """Any format, by the value of its field ``format``."""
 
 DEFAULT_FORMAT = RawFormat()

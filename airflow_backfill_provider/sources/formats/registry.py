@@ -32,6 +32,8 @@ KIND = "http"
 AVRO = "AVRO"
 """The kind of schema that a registry means where it names none."""
 
+PROTOBUF = "PROTOBUF"
+
 _ATTEMPTS = 4
 _SECURE = "https"
 _SCHEMES = (KIND, _SECURE)
@@ -85,6 +87,25 @@ class SchemaRegistry:
             found = self._ask(f"schemas/ids/{schema_id}")
             self._known[schema_id] = None if found is None else self._schema(schema_id, found)
         return self._known[schema_id]
+
+    def protobuf(self, schema_id: int) -> bytes | None:
+        """
+        Return the descriptor of a Protobuf schema's file by the schema's id, without what it imports.
+
+        :returns: ``None`` if the registry has no such schema, or it is of another language.
+        :raises RegistryUnavailableError: if the registry does not answer.
+        :raises RegistryRefusedError: if it refuses the request.
+        """
+        found = self._ask(f"schemas/ids/{schema_id}?format=serialized")
+        if found is None or found.get("schemaType") != PROTOBUF:
+            return None
+        try:
+            return base64.b64decode(str(found.get("schema")), validate=True)
+        except ValueError:
+            raise RegistryRefusedError(
+                f"{self.connection_id}: the schema registry does not return serialized schemas of Protobuf; leave out "
+                "registry if the records are bare messages, or read them as raw"
+            ) from None
 
     def latest(self, subject: str) -> RegisteredSchema:
         """

@@ -7,11 +7,12 @@ view's columns were made of.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.sources.formats.avro_types import avro_column_type
@@ -20,10 +21,12 @@ from airflow_backfill_provider.sources.formats.columns_text import parse_columns
 from airflow_backfill_provider.sources.formats.definition import (
     AvroFormat,
     JsonFormat,
+    ProtobufFormat,
     RawFormat,
     RecordFormat,
     TextFormat,
 )
+from airflow_backfill_provider.sources.formats.protobuf_types import protobuf_column_type
 from airflow_backfill_provider.sources.formats.registry import AVRO, SchemaRegistry, schema_registry
 
 
@@ -76,7 +79,29 @@ class ResolvedAvro(BaseModel):
     registry: str | None = None
 
 
-ResolvedFormat = Annotated[ResolvedRaw | ResolvedText | ResolvedJson | ResolvedAvro, Field(discriminator="format")]
+class ResolvedProtobuf(BaseModel):
+    """
+    A message of Protobuf.
+
+    :param delta_type: the type of the column, as Delta writes it.
+    :param descriptors: the set of descriptors to read with, in Base64.
+    :param message: the message's full name.
+    :param registry: the connection to the registry that has the schemas that records were written with; ``None`` if
+        records are bare messages.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["protobuf"] = "protobuf"
+    delta_type: str
+    descriptors: Base64Bytes
+    message: str
+    registry: str | None = None
+
+
+ResolvedFormat = Annotated[
+    ResolvedRaw | ResolvedText | ResolvedJson | ResolvedAvro | ResolvedProtobuf, Field(discriminator="format")
+]
 """Any resolved format, by the value of its field ``format``."""
 
 _FORMATS: TypeAdapter[ResolvedFormat] = TypeAdapter(ResolvedFormat)
@@ -106,6 +131,8 @@ def resolved(
             return ResolvedJson(delta_type=type_text(parse_columns(record_format.schema_, "schema")))
         case AvroFormat():
             return _avro(record_format, default_subject, open_registry)
+        case ProtobufFormat():
+            return _protobuf(record_format)
 
 
 def to_json(found: ResolvedFormat) -> str:
@@ -142,9 +169,28 @@ def _avro(
     )
 
 
+def _protobuf(record_format: ProtobufFormat) -> ResolvedProtobuf:
+    where = f"descriptor_file {record_format.descriptor_file}"
+    descriptors = _bytes_of(record_format.descriptor_file, where)
+    kind = protobuf_column_type(descriptors, record_format.message, where)
+    return ResolvedProtobuf(
+        delta_type=type_text(kind),
+        descriptors=base64.b64encode(descriptors),
+        message=record_format.message,
+        registry=record_format.registry,
+    )
+
+
 def _text_of(path: str, where: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return _bytes_of(path, where).decode()
+    except UnicodeDecodeError:
+        raise InvalidJobError(f"{where} cannot be read (it is no text in UTF-8); give a file on this machine") from None
+
+
+def _bytes_of(path: str, where: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "its name is no path"
         raise InvalidJobError(f"{where} cannot be read ({reason}); give a file on this machine") from None

@@ -20,21 +20,25 @@ from airflow_backfill_provider.sources.formats.column_types import ColumnType, p
 from airflow_backfill_provider.sources.formats.json_plain import is_plain, with_plain_json
 from airflow_backfill_provider.sources.formats.json_values import json_value
 from airflow_backfill_provider.sources.formats.once import once
+from airflow_backfill_provider.sources.formats.protobuf_values import Writers, protobuf_value
 from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedAvro,
-    ResolvedFormat,
     ResolvedJson,
+    ResolvedProtobuf,
     ResolvedRaw,
     ResolvedText,
 )
 from airflow_backfill_provider.sources.formats.valid_texts import has_invalid_text
+
+OfExpressions = ResolvedRaw | ResolvedText | ResolvedJson | ResolvedAvro
+"""The formats that Spark's expressions decode."""
 
 NO_UTF8 = "is no text in UTF-8"
 NO_AVRO = "is no value of its Avro schema"
 INVALID_TEXT = "has a text that is no UTF-8"
 
 
-def decoded(record: Column, resolved: ResolvedFormat, writers: Mapping[int, str] | None = None) -> Column:
+def decoded(record: Column, resolved: OfExpressions, writers: Mapping[int, str] | None = None) -> Column:
     """
     Return a struct with the record's value and its error; at least one is null.
 
@@ -49,7 +53,7 @@ def decoded(record: Column, resolved: ResolvedFormat, writers: Mapping[int, str]
 
 
 def with_decoded(
-    rows: DataFrame, record: Column, name: str, resolved: ResolvedFormat, writers: Mapping[int, str] | None = None
+    rows: DataFrame, record: Column, name: str, resolved: OfExpressions, writers: Mapping[int, str] | None = None
 ) -> DataFrame:
     """
     Add a column with what :func:`decoded` returns, in the fastest way.
@@ -61,6 +65,19 @@ def with_decoded(
         if is_plain(_fields(kind)):
             return _with_plain_json(rows, record, name, kind)
     return rows.withColumn(name, decoded(record, resolved, writers))
+
+
+def with_protobuf(
+    rows: DataFrame, record: Column, name: str, resolved: ResolvedProtobuf, writers: Writers | None
+) -> DataFrame:
+    """
+    Add a column with what :func:`decoded` returns for other formats.
+
+    :param name: the column's name.
+    :param writers: with a registry, its schemas by the ids that records begin with.
+    """
+    kind = _spark_type(parsed_type(resolved.delta_type))
+    return rows.withColumn(name, protobuf_value(record, resolved.descriptors, resolved.message, kind, writers))
 
 
 def _with_plain_json(rows: DataFrame, record: Column, name: str, kind: ColumnType) -> DataFrame:
@@ -83,7 +100,7 @@ def writer_ids(frame: DataFrame, column: str) -> frozenset[int]:
     return frozenset(row["id"] for row in found.collect())
 
 
-def _read(record: Column, resolved: ResolvedFormat, kind: ColumnType, writers: Mapping[int, str]) -> Column:
+def _read(record: Column, resolved: OfExpressions, kind: ColumnType, writers: Mapping[int, str]) -> Column:
     match resolved:
         case ResolvedRaw():
             return _result(kind, value=record)

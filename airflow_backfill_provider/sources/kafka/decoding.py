@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.formats.registry import schema_registry
-from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro, ResolvedFormat, ResolvedRaw
-from airflow_backfill_provider.sources.formats.spark import with_decoded, writer_ids
-from airflow_backfill_provider.sources.formats.writers import writer_schemas
+from airflow_backfill_provider.sources.formats.resolved import (
+    ResolvedAvro,
+    ResolvedJson,
+    ResolvedProtobuf,
+    ResolvedRaw,
+    ResolvedText,
+)
+from airflow_backfill_provider.sources.formats.spark import with_decoded, with_protobuf, writer_ids
+from airflow_backfill_provider.sources.formats.writers import avro_writers, protobuf_writers
 from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, VALUE, RecordFormats
 from airflow_backfill_provider.sources.refusals import unreadable_record
 
@@ -23,6 +28,8 @@ RAW_SCHEMA = (
 
 REASON = "reason"
 """The column that says why a record cannot be read."""
+
+_Decoded = ResolvedText | ResolvedJson | ResolvedAvro | ResolvedProtobuf
 
 _DECODED = {KEY: "__decoded_key", VALUE: "__decoded_value"}
 
@@ -54,10 +61,11 @@ def decoded_records(raw: DataFrame, formats: RecordFormats) -> DecodedRecords:
 
     :param raw: the records as bytes. If a registry has their schemas, they are read once more to learn their ids.
     """
-    found = {name: kind for name, kind in ((KEY, formats.key), (VALUE, formats.value)) if _is_decoded(kind)}
+    both = ((KEY, formats.key), (VALUE, formats.value))
+    found = {name: kind for name, kind in both if not isinstance(kind, ResolvedRaw)}
     rows = raw
     for name, kind in found.items():
-        rows = with_decoded(rows, F.col(name), _DECODED[name], kind, _writers(raw, name, kind))
+        rows = _with_decoded(rows, name, kind, raw)
     return DecodedRecords(rows, tuple(found))
 
 
@@ -98,12 +106,11 @@ def unreadable_rows(found: DecodedRecords) -> DataFrame:
     return found.rows.select(*NAMES, reason.alias(REASON)).filter(F.col(REASON) != "")
 
 
-def _is_decoded(kind: ResolvedFormat) -> bool:
-    return not isinstance(kind, ResolvedRaw)
-
-
-def _writers(raw: DataFrame, name: str, kind: ResolvedFormat) -> Mapping[int, str] | None:
-    """Return the schemas that records were written with, if a registry has them."""
+def _with_decoded(rows: DataFrame, name: str, kind: _Decoded, raw: DataFrame) -> DataFrame:
+    if isinstance(kind, ResolvedProtobuf):
+        messages = protobuf_writers(schema_registry(kind.registry), writer_ids(raw, name)) if kind.registry else None
+        return with_protobuf(rows, F.col(name), _DECODED[name], kind, messages)
+    writers = None
     if isinstance(kind, ResolvedAvro) and kind.registry is not None:
-        return writer_schemas(schema_registry(kind.registry), writer_ids(raw, name))
-    return None
+        writers = avro_writers(schema_registry(kind.registry), writer_ids(raw, name))
+    return with_decoded(rows, F.col(name), _DECODED[name], kind, writers)

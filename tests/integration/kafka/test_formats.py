@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -10,6 +11,7 @@ from confluent_kafka import Producer
 from airflow_backfill_provider.core.errors import UnsupportedValueError
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from tests.integration.kafka.shop import TopicOfOrders
+from tests.protobuf_schemas import class_of, field, file_of, message, set_of
 
 pytestmark = pytest.mark.spark
 
@@ -58,6 +60,20 @@ def test_records_that_cannot_be_read_become_dead_letters(orders: TopicOfOrders, 
     assert found == [(0, 1, "no json"), (0, 3, "[]"), (1, 0, "late"), (1, 1, "later"), (2, 1, "{")]
     assert all(row.reason.startswith("the value ") for row in letters.collect())
     orders.assert_truth()
+
+
+def test_a_message_of_protobuf_becomes_columns(orders: TopicOfOrders, tmp_path: Path) -> None:
+    descriptors = set_of(file_of(message("Order", field("order_id", "int64"), field("amount", "double"))))
+    (tmp_path / "shop.desc").write_bytes(descriptors)
+    make = class_of(descriptors, "shop.Order")
+    orders.kafka.create_topic(orders.topic)
+    for record in (make(order_id=1, amount=0.5).SerializeToString(), None, b"\xff"):
+        orders.producer.produce(orders.topic, record, partition=0)
+    orders.producer.flush(30)
+    format_ = {"format": "protobuf", "descriptor_file": str(tmp_path / "shop.desc"), "message": "shop.Order"}
+    orders.create(kafka={"value": format_, "unreadable_records": "dead_letter"}, query=QUERY)
+    orders.finish()
+    assert orders.rows() == [(0, 0, 1, 0.5), (0, 1, None, None)]
 
 
 def test_keys_and_headers_are_columns(orders: TopicOfOrders) -> None:

@@ -16,6 +16,8 @@ VALID = [
     {"format": "avro", "schema_file": "/schemas/order.avsc", "registry": None, "subject": None},
     {"format": "avro", "schema_file": None, "registry": "schemas", "subject": "orders-value"},
     {"format": "avro", "schema_file": "/schemas/order.avsc", "registry": "schemas", "subject": None},
+    {"format": "protobuf", "descriptor_file": "/schemas/shop.desc", "message": "shop.Order", "registry": None},
+    {"format": "protobuf", "descriptor_file": "/schemas/shop.desc", "message": "shop.Order", "registry": "schemas"},
 ]
 
 
@@ -37,7 +39,9 @@ def test_the_schema_can_be_given_by_either_of_its_names():
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"format": "xml"}, "'raw', 'text', 'json', 'avro'"),
+        ({"format": "xml"}, "'raw', 'text', 'json', 'avro', 'protobuf'"),
+        ({"format": "protobuf", "message": "shop.Order"}, "descriptor_file"),
+        ({"format": "protobuf", "descriptor_file": "x"}, "message"),
         ({"format": "raw", "schema": "a INT"}, "schema"),
         ({"format": "json"}, "schema"),
         ({"format": "json", "schema": ""}, "schema is empty"),

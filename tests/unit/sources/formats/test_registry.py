@@ -98,6 +98,22 @@ def test_a_schema_may_be_of_another_language(server, client):
     assert client.schema(7) == RegisteredSchema(7, "PROTOBUF", "message")
 
 
+def test_a_schema_of_protobuf_is_its_descriptor(server, client):
+    path = "/schemas/ids/7?format=serialized"
+    server.answer(path, (200, {"schema": "AAE=", "schemaType": "PROTOBUF", "references": [{"name": "other.proto"}]}))
+    assert client.protobuf(7) == b"\x00\x01"
+    server.answer(path, (200, {"schema": '"int"'}))
+    assert client.protobuf(7) is None
+    server.answer(path, NO_SCHEMA)
+    assert client.protobuf(7) is None
+
+
+def test_a_registry_that_does_not_serialize_schemas_is_named(server, client):
+    server.answer("/schemas/ids/7?format=serialized", (200, {"schema": "message Order {}", "schemaType": "PROTOBUF"}))
+    with pytest.raises(RegistryRefusedError, match="schemas: .* does not return serialized schemas"):
+        client.protobuf(7)
+
+
 def test_an_unknown_schema_is_none(server, client):
     server.answer("/schemas/ids/9", NO_SCHEMA)
     assert client.schema(9) is None

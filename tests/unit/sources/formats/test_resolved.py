@@ -7,15 +7,23 @@ import json
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.sources.formats.definition import AvroFormat, JsonFormat, RawFormat, TextFormat
+from airflow_backfill_provider.sources.formats.definition import (
+    AvroFormat,
+    JsonFormat,
+    ProtobufFormat,
+    RawFormat,
+    TextFormat,
+)
 from airflow_backfill_provider.sources.formats.registry import RegisteredSchema
 from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedAvro,
     ResolvedFormat,
+    ResolvedProtobuf,
     from_json,
     resolved,
     to_json,
 )
+from tests.protobuf_schemas import field, file_of, message, set_of
 
 SCHEMA = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 STRUCT = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
@@ -95,3 +103,22 @@ def test_a_file_that_cannot_be_used_is_named(schema_file):
     schema_file.unlink()
     with pytest.raises(InvalidJobError, match=r"order.avsc cannot be read \(No such file or directory\)"):
         resolved(AvroFormat(schema_file=str(schema_file)))
+
+
+def test_a_set_of_descriptors_is_pinned(tmp_path):
+    descriptors = set_of(file_of(message("Order", field("id", "int64"))))
+    file = tmp_path / "shop.desc"
+    file.write_bytes(descriptors)
+    found = resolved(ProtobufFormat(descriptor_file=str(file), message="shop.Order", registry="schemas"))
+    file.unlink()
+    assert isinstance(found, ResolvedProtobuf)
+    assert (found.delta_type, found.descriptors, found.registry) == (STRUCT, descriptors, "schemas")
+    assert_pinned(found)
+
+
+def test_a_file_that_is_no_set_of_descriptors_is_refused(tmp_path):
+    with pytest.raises(InvalidJobError, match="descriptor_file .* cannot be read"):
+        resolved(ProtobufFormat(descriptor_file=str(tmp_path / "none"), message="shop.Order"))
+    (tmp_path / "text").write_text("message Order {}", encoding="utf-8")
+    with pytest.raises(InvalidJobError, match="no whole set of descriptors"):
+        resolved(ProtobufFormat(descriptor_file=str(tmp_path / "text"), message="shop.Order"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from airflow_backfill_provider.sources.formats.registry import RegisteredSchema
-from airflow_backfill_provider.sources.formats.writers import writer_schemas
+from airflow_backfill_provider.sources.formats.writers import avro_writers, protobuf_writers
+from tests.protobuf_schemas import field, file_of, message
 
 
 class Registry:
@@ -15,6 +16,14 @@ class Registry:
             2: RegisteredSchema(2, "PROTOBUF", "message"),
         }.get(schema_id)
 
+    def protobuf(self, schema_id):
+        file = file_of(message("Order", field("id", "int64")))
+        return file.SerializeToString() if schema_id == 2 else None
+
 
 def test_what_is_unknown_and_what_is_no_avro_is_left_out():
-    assert writer_schemas(Registry(), [3, 2, 1, 1]) == {1: '"int"'}
+    assert avro_writers(Registry(), [3, 2, 1, 1]) == {1: '"int"'}
+
+
+def test_what_is_unknown_and_what_is_no_protobuf_is_left_out():
+    assert protobuf_writers(Registry(), [3, 2, 1, 1]) == {2: {(0,): "shop.Order"}}
