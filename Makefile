@@ -32,7 +32,7 @@ unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_% 
 unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
-.PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-exhaustive coverage check check-format \
+.PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-exhaustive coverage s3-server check check-format \
         check-lint check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format \
         bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
@@ -41,7 +41,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; \
 	do printf '  make %-16s %s\n' "$$target" "$$text"; done
 
-install: $(VENV)/.project $(VENV)/.jars ## set up .venv with everything, including Spark's jars for Delta
+install: $(VENV)/.project $(VENV)/.jars $(VENV)/.log-store ## set up .venv with everything, including Spark's jars for Delta
 
 $(VENV)/.python: | scripts/preflight.sh
 	python=$$(scripts/preflight.sh) && "$$python" -m venv $(VENV)
@@ -63,6 +63,13 @@ $(VENV)/.project: pyproject.toml $(VENV)/.packages
 $(VENV)/.jars: scripts/fetch_spark_jars.py $(VENV)/.packages
 	$(BIN)/python scripts/fetch_spark_jars.py
 	@touch $@
+
+$(VENV)/.log-store: airflow_backfill_provider/log_store/ConditionalLogStore.scala $(VENV)/.jars $(VENV)/.project
+	$(BIN)/airflow-backfill build-log-store
+	@touch $@
+
+s3-server: $(VENV)/.packages
+	@scripts/install_s3_server.sh $(VENV)/share/airflow-backfill
 
 demo: install ## show a running backfill: Airflow, Spark and a writer that never stops
 	$(BIN)/python -m demo $(ARGS)
@@ -86,10 +93,10 @@ $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
-test-slow: install ## run only the tests that are marked slow
+test-slow: install s3-server ## run only the tests that are marked slow
 	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
-test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
+test-exhaustive: install s3-server $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
 	$(BIN)/python -m pytest -m exhaustive $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests

@@ -302,6 +302,8 @@ WHAT_TO_DO = {
     "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
     "LocationNotAllowedError": "choose a folder under an allowed root, or change "
     "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md)",
+    "UnsafeCommitsError": "start Spark with the log store that the message names; see [use an object "
+    "store](how-to/use-an-object-store.md#what-makes-commits-atomic)",
     "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](how-to/rebuild.md)",
     "TableLogError": "restore the table from a copy, or [rebuild](how-to/rebuild.md)",
     "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",

@@ -1,7 +1,8 @@
 """Fetch the jars that this checkout needs, once, so that nothing needs a network later.
 
-There are two folders in ``<sys.prefix>/share/airflow-backfill``: ``jars`` for Spark, and ``kafka-broker`` for the Kafka
-broker of the tests and the demo, whose jars Spark must not load. Spark's own Ivy resolves both. Of Spark's folder, jars
+There are three folders in ``<sys.prefix>/share/airflow-backfill``: ``jars`` for Spark, ``s3`` for tables on S3, and
+``kafka-broker`` for the Kafka broker of the tests and the demo, whose jars Spark must not load. Spark's own Ivy resolves
+them. Of Spark's folders, jars
 that Spark ships itself, mostly in newer versions, are left out: Spark would load its own anyway, and without them the
 folder is safe on a class path, and a session starts a second or two sooner. A folder is moved into place only when it
 is complete, and a stamp inside makes the next call a no-op. As always with Spark, the environment variable
@@ -71,6 +72,26 @@ SPARK = JarSet(
     excluded=("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime"),  # 50 MB, and Spark's
     beside_spark=True,
 )
+_AWS = "2.35.4"
+S3 = JarSet(
+    user="S3",
+    folder=_SHARED / "s3",
+    coordinates=(
+        "org.apache.hadoop:hadoop-aws:3.5.0",  # the version of Spark's Hadoop
+        *(
+            f"software.amazon.awssdk:{module}:{_AWS}"
+            for module in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
+        ),
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    ),
+    excluded=(
+        "software.amazon.awssdk:bundle",  # all of Amazon's services, 690 MB
+        "org.apache.hadoop:hadoop-client-api",
+        "org.apache.hadoop:hadoop-client-runtime",
+        "org.apache.hadoop:hadoop-common",
+    ),
+    beside_spark=True,
+)
 BROKER = JarSet(
     user="Kafka broker",
     folder=_SHARED / "kafka-broker",
@@ -85,7 +106,7 @@ BROKER = JarSet(
 def main() -> int:
     """Fetch the jars that are missing, and print one line for each folder."""
     with ThreadPoolExecutor() as threads:
-        return max(threads.map(provide, (SPARK, BROKER)))
+        return max(threads.map(provide, (SPARK, S3, BROKER)))
 
 
 def provide(jars: JarSet) -> int:

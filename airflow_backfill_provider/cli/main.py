@@ -40,7 +40,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         mutations.repair,
         mutations.cancel,
     ),
-    "Set up": (set_up.archive_classes,),
+    "Set up": (set_up.archive_classes, set_up.build_log_store),
 }
 for panel, commands in PANELS.items():
     for command in commands:

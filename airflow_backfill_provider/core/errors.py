@@ -129,6 +129,10 @@ class StorageOptionsError(BackfillError, ValueError):
     """The object store's options differ in meaning between the two readers of the tables, deltalake and Spark."""
 
 
+class UnsafeCommitsError(BackfillError):
+    """Spark's commits to a table in an object store may be lost: it was started without a suitable log store."""
+
+
 class LocationNotAllowedError(BackfillError, ValueError):
     """A table of the job lies outside of the locations that this deployment allows."""
 

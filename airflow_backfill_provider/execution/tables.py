@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.engine.commit_safety import require_safe_commits
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.row_account import RowAccount
 from airflow_backfill_provider.engine.session import pin_settings
@@ -117,7 +118,12 @@ class TableOpener:
         return JobRows.of(job, reader, upstream, settings.scan.order if settings else None)
 
     def view(self, job: BackfillJob) -> MaterializedView:
-        """Return a job's view."""
+        """
+        Return a job's view, to write to it.
+
+        :raises UnsafeCommitsError: if commits to it, or to the strategy's tables in the job's folder, may be lost.
+        """
+        require_safe_commits(self._spark, [job.materialized_view, job.state])
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
 
     def writer(self, job: BackfillJob, shape: str, upstream: ResolvedUpstream, job_rows: JobRows) -> ViewWriter:

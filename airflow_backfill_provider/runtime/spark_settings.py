@@ -25,12 +25,16 @@ from airflow_backfill_provider.core.errors import (
     SparkUnavailableError,
     StorageOptionsError,
 )
+from airflow_backfill_provider.core.log_store import log_store_settings
 from airflow_backfill_provider.runtime import class_archive
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.2.0"
+S3_FOLDER = "s3"
+"""The name of the folder beside Delta's jars that has Spark's connector to S3, if the set-up has fetched it."""
+
 JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
 STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
 REMOTE_VARIABLE = "SPARK_REMOTE"
@@ -58,6 +62,13 @@ _DELTA = {
     # Spark's own pattern, and Azure's names of secrets: these must not appear in Spark's UI or its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
+
+_COMMITS = log_store_settings()
+"""
+Without effect on other tables than those on S3.
+
+The class is loaded when the first of them is opened.
+"""
 
 _SHIPPED_WITH_SPARK = "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime"
 """What the connector to Kafka depends on, 50 MB that every Spark has."""
@@ -98,7 +109,7 @@ def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
     :param rows: the most rows that the application reads, if known.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
-    return {**_DELTA, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else _CLUSTER)}
+    return {**_DELTA, **_COMMITS, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else _CLUSTER)}
 
 
 def spark_environment() -> dict[str, str]:
@@ -120,7 +131,8 @@ def _jars_conf(master: str) -> dict[str, str]:
     jars = sorted(str(jar) for jar in folder.glob("*.jar"))
     if jars and is_local(master):
         # Local executors need no copies of the jars, and with a class path Spark starts one or two seconds sooner.
-        return {"spark.driver.extraClassPath": str(folder / "*")}
+        folders = [folder, *(found for found in [folder.parent / S3_FOLDER] if found.is_dir())]
+        return {"spark.driver.extraClassPath": os.pathsep.join(str(found / "*") for found in folders)}
     if jars:
         return {"spark.jars": ",".join(jars)}
     if os.environ.get(JARS_VARIABLE):

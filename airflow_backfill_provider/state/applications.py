@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core import location
@@ -136,7 +137,8 @@ class _ObjectStoreFiles:
             return None
 
     def put(self, file: str, content: bytes) -> None:
-        with self._storage.open_output_stream(file) as stream:
+        # deltalake's stream takes only bytes. Arrow passes its own buffers on, but what it collects it writes as bytes.
+        with pa.BufferedOutputStream(self._storage.open_output_stream(file), len(content) + 1) as stream:
             stream.write(content)
 
     def delete(self, file: str) -> None:

@@ -208,7 +208,7 @@ def test_the_examples_in_the_trigger_form_are_valid():
 
 def test_the_example_jobs_are_valid():
     kinds = {BackfillJob.from_yaml(file).upstream.kind for file in (DAGS / "jobs").glob("*.yaml")}
-    assert kinds == {"delta", "postgres"}
+    assert kinds == {"delta", "kafka", "postgres"}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime.connect import connected
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
+from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
 
 AFTER = "after "
 TASK = Requester(dag_id="orders", run_id="run_1", task_id="run_epoch")
@@ -30,7 +31,8 @@ TASK = Requester(dag_id="orders", run_id="run_1", task_id="run_epoch")
 
 def main(remote: str, state: str, point: str, epochs: str = "") -> None:
     """Run the next epoch, or several, up to the crash point."""
-    backfill = Backfill.at(state)
+    options = storage_options_from_environment()
+    backfill = Backfill.at(state, options)
 
     def die(reached: crash_points.CrashPoint) -> None:
         if reached == point and (not epochs or backfill.store.epochs_of(TASK).commits):
@@ -48,7 +50,7 @@ def main(remote: str, state: str, point: str, epochs: str = "") -> None:
     if injection.barrier is None:
         return
     with connected(Remote.parse(remote), what="client") as connection:
-        engine = ConnectEngine(connection, None, purpose="epoch")
+        engine = ConnectEngine(connection, options, purpose="epoch")
         if epochs:
             run_several(injection.barrier, backfill, engine, int(epochs))
         else:

@@ -39,14 +39,18 @@ class Lakehouse:
 
     :param spark: the tests' session.
     :param folder: where tables are made.
+    :param storage_options: options of the object store in which they are made, as deltalake takes them.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path | str, storage_options: Mapping[str, str] | None = None
+    ) -> None:
         self.spark = spark
-        self.folder = folder
-        self.upstream_path = str(folder / "orders")
-        self.view_path = str(folder / "view")
-        self.engine = SparkEngine(spark)
+        self.folder: Any = folder
+        self.storage_options = storage_options
+        self.upstream_path = f"{folder}/orders"
+        self.view_path = f"{folder}/view"
+        self.engine = SparkEngine(spark, storage_options)
         self.job: BackfillJob | None = None
 
     @property
@@ -81,7 +85,7 @@ class Lakehouse:
     def backfill(self) -> Backfill:
         """The job with its tables."""
         assert self.job is not None
-        return Backfill(self.job)
+        return Backfill(self.job, self.storage_options)
 
     def create(self, **fields: Any) -> JobSettings:
         """Define and create the job."""

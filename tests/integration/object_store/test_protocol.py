@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.application import ServerSession
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import offset_of
+from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.integration.object_store.no_engine import NoEngine, inject
 
@@ -113,3 +115,13 @@ def test_the_store_says_when_versions_were_committed(s3, job):
     now, hour = dt.datetime.now(dt.UTC), dt.timedelta(hours=1)
     assert now - hour < upstream.watermark(offset_of(0)) < now + hour
     assert [upstream.offset_at(instant) for instant in (now - hour, now + hour)] == [None, offset_of(0)]
+
+
+def test_the_record_of_an_application_is_replaced_and_removed(s3):
+    records = ApplicationRecords(f"{s3.root}/records", s3.options)
+    for port in (1, 2):
+        session = ServerSession(server=f"127.0.0.1:{port}", user_id="u", session_id="s")
+        records.write_session("epoch", session)
+        assert records.session("epoch") == session
+    records.forget_session("epoch")
+    assert records.session("epoch") is None

@@ -1,0 +1,86 @@
+"""A server with the API of S3 on loopback, which keeps its objects in a folder: versitygw."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import requests
+
+PROGRAM = Path(os.environ.get("S3_SERVER") or Path(sys.prefix, "share", "airflow-backfill", "versitygw"))
+"""The server's program; ``scripts/install_s3_server.sh`` builds it."""
+
+ACCESS_KEY, SECRET_KEY = "lake-owner", "the-secret-key-of-the-lake"
+START_SECONDS = 30
+
+
+class S3Server:
+    """
+    One server with one bucket.
+
+    :param folder: where it keeps its objects; on a file system with extended attributes.
+    :param port: where it listens.
+    """
+
+    bucket = "lake"
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.port = port
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def root(self) -> str:
+        """The bucket's URI."""
+        return f"s3a://{self.bucket}"
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """The object store's options, as deltalake takes them."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        }
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        (self.folder / "data" / self.bucket).mkdir(parents=True, exist_ok=True)
+        listens = ["--port", f"127.0.0.1:{self.port}", "--quiet", "--keep-alive"]
+        command = [str(PROGRAM), *listens, "posix", str(self.folder / "data")]
+        # Its keys must not be on its command line.
+        environment = {**os.environ, "ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+        with (self.folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                text = (self.folder / "server.log").read_text(encoding="utf-8", errors="replace")
+                raise RuntimeError(f"{PROGRAM} did not start: {text[-2000:]}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End the server at once; its objects stay."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            return requests.get(self.endpoint, timeout=2).status_code == requests.codes.forbidden
+        except requests.RequestException:
+            return False

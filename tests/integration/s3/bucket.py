@@ -1,0 +1,25 @@
+"""A lakehouse whose tables all lie in a bucket."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from demo.s3_server import S3Server
+from tests.integration.engine.lakehouse import Lakehouse
+
+
+class BucketLakehouse(Lakehouse):
+    """
+    An upstream and a job in a folder of a bucket.
+
+    :param s3: the server.
+    :param folder: the folder's name.
+    """
+
+    def __init__(self, spark: SparkSession, s3: S3Server, folder: str) -> None:
+        super().__init__(spark, f"{s3.root}/{folder}", s3.storage_options)
+
+    def another_engine(self) -> SparkEngine:
+        """Return the engine of another driver."""
+        return SparkEngine(self.spark.newSession(), self.storage_options)

@@ -1,0 +1,44 @@
+"""A real server with the API of S3, in which all tables of a job lie."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from demo.s3_server import S3Server
+from tests.integration.s3.bucket import BucketLakehouse
+from tests.integration.s3.proxy import FailingProxy
+from tests.ports import free_port
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running server."""
+    server = S3Server(tmp_path_factory.mktemp("s3"), free_port())
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def lakehouse(spark: SparkSession, s3: S3Server, tmp_path: Path) -> BucketLakehouse:
+    """An upstream of nine rows, and nothing else, in a folder of the bucket."""
+    lakehouse = BucketLakehouse(spark, s3, tmp_path.name)
+    lakehouse.make_upstream("id BIGINT, name STRING, price DOUBLE")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id), id FROM range(9)")
+    return lakehouse
+
+
+@pytest.fixture
+def proxy(s3: S3Server) -> Iterator[FailingProxy]:
+    """A proxy in front of the server."""
+    with FailingProxy(s3) as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()

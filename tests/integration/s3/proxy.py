@@ -1,0 +1,108 @@
+"""A proxy in front of a server, which counts requests, refuses some, and loses the answers of others."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from demo.s3_server import S3Server
+
+_OF_CONNECTIONS = {"connection", "transfer-encoding", "keep-alive"}
+
+
+class FailingProxy(ThreadingHTTPServer):
+    """
+    Passes requests on to a server.
+
+    :param s3: the server.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, s3: S3Server) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.s3 = s3
+        self.counted: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._loses = 0
+        self._answers: list[int] = []
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """The object store's options, with the proxy's address."""
+        return {**self.s3.storage_options, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.server_port}"}
+
+    @contextmanager
+    def losing_answers(self, times: int) -> Iterator[None]:
+        """Pass on the next requests that create an object, and end the connection instead of answering."""
+        self._loses = times
+        yield
+        assert not self._loses, "nothing was created"
+
+    @contextmanager
+    def answering(self, status: int, *, times: int) -> Iterator[None]:
+        """Refuse the next requests that create an object."""
+        self._answers = [status] * times
+        yield
+        assert not self._answers, "nothing was created"
+
+    def loses(self, method: str) -> bool:
+        """Tell whether to lose this answer."""
+        with self._lock:
+            if method != "PUT" or not self._loses:
+                return False
+            self._loses -= 1
+            return True
+
+    def refuses(self, method: str) -> int | None:
+        """Return the status to refuse this request with."""
+        with self._lock:
+            self.counted[method] += 1
+            return self._answers.pop() if method == "PUT" and self._answers else None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Passes one request on."""
+
+    protocol_version = "HTTP/1.1"
+    server: FailingProxy
+
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if status := self.server.refuses(self.command):
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.s3.port, timeout=30)
+        # The client has signed the name of the proxy.
+        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            if name.lower() not in _OF_CONNECTIONS | {"expect"}:
+                upstream.putheader(name, value)
+        upstream.endheaders(body)
+        answer = upstream.getresponse()
+        content = answer.read()
+        upstream.close()
+        if self.server.loses(self.command):
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self.send_response_only(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in _OF_CONNECTIONS | ({"content-length"} if self.command != "HEAD" else set()):
+                self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - http.server's names
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
