@@ -20,6 +20,8 @@ import pytest
 import yaml
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from tests.variants import exhaustive
+
 pytestmark = pytest.mark.spark
 
 PROGRAM = Path(sys.executable).with_name("airflow-backfill")
@@ -176,13 +178,12 @@ def test_a_backfill_from_plan_to_verify(job):
 @pytest.mark.parametrize(
     ("wrong", "texts"),
     [
-        ({"query": "SELECT region, id, nope FROM upstream"}, ["query", "nope"]),
-        ({"query": "SELECT region, id, note FROM upstream WHERE"}, ["query"]),
-        ({"upstream": {"path": "{folder}/nowhere", "key": ["id"]}}, ["nowhere"]),
-        ({"upstream": {"path": "{folder}/orders", "key": ["region"]}}, ["region"]),
-        ({"materialized_view": "{folder}/orders of others"}, ["orders of others"]),
+        pytest.param({"query": "SELECT region, id, nope FROM upstream"}, ["query", "nope"], id="unknown column"),
+        pytest.param({"query": "SELECT region, id, note FROM upstream WHERE"}, ["query"], id="syntax error"),
+        pytest.param({"upstream": {"path": "{folder}/nowhere", "key": ["id"]}}, ["nowhere"], id="missing table"),
+        exhaustive({"upstream": {"path": "{folder}/orders", "key": ["region"]}}, ["region"], name="duplicate keys"),
+        pytest.param({"materialized_view": "{folder}/orders of others"}, ["orders of others"], id="path taken"),
     ],
-    ids=["unknown column", "syntax error", "missing table", "duplicate keys", "path taken"],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(job, wrong, texts):
     write_deltalake(str(job.folder / "orders of others"), pa.table({"x": [1]}))

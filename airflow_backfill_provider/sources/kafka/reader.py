@@ -35,6 +35,14 @@ from airflow_backfill_provider.sources.kafka.source import KafkaSource
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.split_offsets import ends_of, window
 
+MOST_WAITING = "20"
+"""
+The most milliseconds that a broker waits for new records.
+
+At the end of a range the client asks for more, and its next question waits behind that. By default, each partition then
+costs half a second.
+"""
+
 
 class KafkaReader(SourceReader):
     """
@@ -103,6 +111,7 @@ class KafkaReader(SourceReader):
         first = {split: min(places.begin for places in found) for split, found in by_partition.items()}
         last = {split: max(places.end for places in found) for split, found in by_partition.items()}
         options = {
+            "kafka.fetch.max.wait.ms": MOST_WAITING,
             **kafka_connection(upstream.connection).spark(),
             "kafka.isolation.level": "read_committed",
             "assign": json.dumps({upstream.topic: sorted(by_partition)}),

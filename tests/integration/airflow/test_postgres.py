@@ -119,6 +119,7 @@ def test_the_dags_run_a_backfill_of_a_database_from_creation_to_cancellation(
     assert run_dag("backfill_watchdog").state == "success"
 
 
+@pytest.mark.exhaustive
 def test_a_job_over_a_database_can_be_written_into_the_form_and_paused(
     shop: ShopOrders, about_shop: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:

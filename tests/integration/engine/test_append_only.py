@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -96,6 +97,7 @@ def test_compaction_in_the_middle_changes_nothing(events: Lakehouse) -> None:
     events.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_vacuum_of_files_that_are_not_read_is_refused_and_a_rebuild_begins_with_the_compacted_ones(
     events: Lakehouse,
 ) -> None:
@@ -111,6 +113,7 @@ def test_vacuum_of_files_that_are_not_read_is_refused_and_a_rebuild_begins_with_
     events.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_vacuum_of_files_that_were_read_leaves_the_view_as_it_is(events: Lakehouse) -> None:
     """What is left is compared, and new rows are read."""
     create(events)
@@ -132,8 +135,8 @@ def compact_and_vacuum(events: Lakehouse) -> None:
     ("statement", "operation"),
     [
         ("DELETE FROM {upstream} WHERE id % 10 = 3", "DELETE"),
-        ("UPDATE {upstream} SET name = 'x' WHERE id = 5", "UPDATE"),
-        ("INSERT OVERWRITE {upstream} VALUES (1, 'x')", "WRITE"),
+        exhaustive("UPDATE {upstream} SET name = 'x' WHERE id = 5", "UPDATE"),
+        exhaustive("INSERT OVERWRITE {upstream} VALUES (1, 'x')", "WRITE"),
     ],
 )
 def test_a_commit_that_changes_rows_is_refused(events: Lakehouse, statement: str, operation: str) -> None:
@@ -195,6 +198,7 @@ def test_attempts_that_died_leave_every_row_once(events: Lakehouse) -> None:
     events.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_partitions_new_columns_and_renamed_ones_are_read(lakehouse: Lakehouse) -> None:
     """Files lack the columns by which they are partitioned, and those that were added later."""
     lakehouse.sql(

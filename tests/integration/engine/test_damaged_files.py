@@ -38,6 +38,7 @@ def test_a_damaged_data_file_of_the_upstream_is_named(numbers: Lakehouse) -> Non
         numbers.run(barrier)
 
 
+@pytest.mark.exhaustive
 def test_a_damaged_arrangement_is_damaged_state(numbers: Lakehouse) -> None:
     settings = numbers.create(strategy="arrangement")
     barrier = numbers.inject()

@@ -102,6 +102,7 @@ def test_a_window_with_the_bad_row_and_its_correction_is_applied(numbers: Lakeho
     finish(numbers, incarnation)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", EITHER)
 def test_waiting_changes_of_a_bad_row_are_corrected(numbers: Lakehouse, strategy: str) -> None:
     """Nothing is removed from the view to make room for a row that the query fails on."""

@@ -10,7 +10,6 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -56,10 +55,8 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
-QUICK = "two levels, in place, hidden"
-
-
-@pytest.mark.parametrize("case", mostly_exhaustive(CASES, [QUICK]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", CASES)
 def test_a_view_over_columns_with_our_own_names_is_its_query_at_every_epoch(lakehouse: Lakehouse, case: str) -> None:
     """I1, I6: through epochs with changes, a verification, and repairs of a vnode and of a key."""
     names, fields = CASES[case]

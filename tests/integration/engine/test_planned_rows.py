@@ -61,6 +61,7 @@ def test_vnodes_of_every_type_of_key_are_those_that_spark_hashes(spark: SparkSes
     assert several.to_pylist() == hashed.column("v_together").to_pylist()
 
 
+@pytest.mark.exhaustive
 def test_a_table_with_deletion_vectors_is_planned_by_the_rows_that_spark_reads(lakehouse: Lakehouse) -> None:
     """I4: also where a window hides rows that come next."""
     lakehouse.make_upstream("id BIGINT, region STRING", {**CHANGE_DATA_FEED, "delta.enableDeletionVectors": "true"})

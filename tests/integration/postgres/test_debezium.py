@@ -14,7 +14,6 @@ from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
 from tests.connector import Connector
 from tests.debezium_events import EventTable
 from tests.integration.postgres.shop import TABLE, Shop
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -89,7 +88,8 @@ def events(shop: Shop) -> EventShop:
     return shop
 
 
-@pytest.mark.parametrize("seed", [1, *(exhaustive(seed) for seed in range(2, 8))])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(1, 8))
 def test_rows_of_the_database_and_events_become_one_view(events: EventShop, seed: int) -> None:
     """Rows that were changed before, while and after they were read; the same values from both sides."""
     chance = random.Random(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,20 +14,32 @@ from tests.integration.postgres.shop import Shop
 
 pytestmark = pytest.mark.spark
 
+PATIENCE_SECONDS = 5
+
 
 @contextmanager
 def nothing_flushed_in_the_background(shop: Shop) -> Iterator[None]:
-    """Stop the server's processes that bring the log to the disk for others."""
+    """
+    Stop the server's processes that bring the log to the disk for others.
+
+    If the end of what is on disk lies within a record, the slot waits for the rest of it. So they go on after a while.
+    """
     found = shop.table(
         "SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'background writer', 'checkpointer')"
     )
-    for (pid,) in found:
-        os.kill(pid, signal.SIGSTOP)
+
+    def all_get(sent: signal.Signals) -> None:
+        for (pid,) in found:
+            os.kill(pid, sent)
+
+    all_get(signal.SIGSTOP)
+    patience = threading.Timer(PATIENCE_SECONDS, all_get, (signal.SIGCONT,))
+    patience.start()
     try:
         yield
     finally:
-        for (pid,) in found:
-            os.kill(pid, signal.SIGCONT)
+        patience.cancel()
+        all_get(signal.SIGCONT)
 
 
 def is_written_and_not_on_disk(shop: Shop, row: str) -> bool:

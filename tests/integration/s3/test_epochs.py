@@ -32,7 +32,7 @@ def change(lakehouse: BucketLakehouse, number: int = 1) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"strategy": "no_shuffle"},
+        exhaustive({"strategy": "no_shuffle"}),
         {"strategy": "arrangement", "parallelism": 2},
         exhaustive({"strategy": "arrangement", "visibility": "on_finish"}),
         exhaustive({"strategy": "no_shuffle", "visibility": "on_finish"}),
