@@ -1,12 +1,11 @@
 """Fetch the jars that this checkout needs, once, so that nothing needs a network later.
 
 There are three folders in ``<sys.prefix>/share/airflow-backfill``: ``jars`` for Spark, ``s3`` for tables on S3, and
-``kafka-broker`` for the Kafka broker of the tests and the demo, whose jars Spark must not load. Spark's own Ivy resolves
-them. Of Spark's folders, jars
-that Spark ships itself, mostly in newer versions, are left out: Spark would load its own anyway, and without them the
-folder is safe on a class path, and a session starts a second or two sooner. A folder is moved into place only when it
-is complete, and a stamp inside makes the next call a no-op. As always with Spark, the environment variable
-``DEFAULT_ARTIFACT_REPOSITORY`` names a mirror.
+``kafka-broker`` for the Kafka broker of the tests and the demo, whose jars Spark must not load. Spark's own Ivy
+resolves them. Of Spark's folders, jars that Spark ships itself, mostly in newer versions, are left out: Spark would
+load its own anyway, and without them the folders are safe on a class path, and a session starts a second or two sooner.
+A folder is moved into place only when it is complete, and a stamp inside makes the next call a no-op. As always with
+Spark, the environment variable ``DEFAULT_ARTIFACT_REPOSITORY`` names a mirror.
 """
 
 from __future__ import annotations
