@@ -10,7 +10,19 @@ import sys
 
 from rich.console import Console
 
-from bench import cold_start, control_plane, freshness, growth, memory, pages, random_keys, targets, waiting, warm
+from bench import (
+    cold_start,
+    control_plane,
+    freshness,
+    growth,
+    memory,
+    pages,
+    random_keys,
+    store,
+    targets,
+    waiting,
+    warm,
+)
 from bench.cdc import main as cdc
 from bench.comparison import main as comparison
 from bench.soak import main as soak
@@ -28,6 +40,7 @@ BENCHMARKS = {
     "warm": warm.main,
     "cdc": cdc.main,
     "source": source.main,
+    "store": store.main,
     "soak": soak.main,
     "targets": targets.main,
 }

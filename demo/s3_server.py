@@ -32,6 +32,11 @@ class S3Server:
         self.port = port
         self._process: subprocess.Popen[bytes] | None = None
 
+    def make_bucket(self, name: str) -> str:
+        """Make a bucket, and return its URI."""
+        (self.folder / "data" / name).mkdir(parents=True, exist_ok=True)
+        return f"s3a://{name}"
+
     @property
     def endpoint(self) -> str:
         """Its address."""
@@ -55,7 +60,7 @@ class S3Server:
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        (self.folder / "data" / self.bucket).mkdir(parents=True, exist_ok=True)
+        self.make_bucket(self.bucket)
         listens = ["--port", f"127.0.0.1:{self.port}", "--quiet", "--keep-alive"]
         command = [str(PROGRAM), *listens, "posix", str(self.folder / "data")]
         # Its keys must not be on its command line.

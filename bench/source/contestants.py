@@ -26,13 +26,16 @@ _PARSED = f"from_json(CAST(value AS STRING), '{SCHEMA}')"
 
 def backfill(spark: SparkSession, topic: str, path: Path) -> None:
     """This package, with values that are read exactly."""
-    _backfill(spark, path, {"topic": topic, "value": {"format": "json", "schema": SCHEMA}}, "value.*")
+    columns = ", ".join(f"value.{name}" for name in FIELDS)
+    upstream = {"topic": topic, "value": {"format": "json", "schema": SCHEMA}}
+    _backfill(spark, path, upstream, f"SELECT partition, offset, {columns} FROM upstream")
 
 
 def backfill_of_bytes(spark: SparkSession, topic: str, path: Path) -> None:
     """This package, with values that the query converts."""
-    parsed = ", ".join(f"{_PARSED}.{name} AS {name}" for name in FIELDS)
-    _backfill(spark, path, {"topic": topic}, parsed)
+    columns = ", ".join(f"parsed.{name}" for name in FIELDS)
+    parsed = f"(SELECT partition, offset, {_PARSED} AS parsed FROM upstream)"
+    _backfill(spark, path, {"topic": topic}, f"SELECT partition, offset, {columns} FROM {parsed}")
 
 
 def stream(spark: SparkSession, topic: str, path: Path) -> None:
@@ -66,14 +69,14 @@ def _selected(records: DataFrame) -> DataFrame:
     return records.selectExpr("partition", "offset", f"{_PARSED} AS value").selectExpr("partition", "offset", "value.*")
 
 
-def _backfill(spark: SparkSession, path: Path, upstream: Mapping[str, Any], columns: str) -> None:
+def _backfill(spark: SparkSession, path: Path, upstream: Mapping[str, Any], query: str) -> None:
     engine = SparkEngine(spark)
     job = Backfill(
         BackfillJob(
             name="bench_source",
             upstream={"kafka": {"connection": CONNECTION, **upstream}},
             materialized_view=str(path),
-            query=f"SELECT partition, offset, {columns} FROM upstream",
+            query=query,
             state=f"{path}_state",
         )
     )

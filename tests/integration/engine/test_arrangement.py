@@ -78,7 +78,7 @@ def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse) -> None:
 @pytest.mark.parametrize(
     ("parallelisms", "rate_limit"),
     [
-        pytest.param([1, 3, 2], 80, id="out and in"),
+        pytest.param([1, 4, 2, 2], 60, id="out and in"),
         exhaustive([1, 4, 4, 1, 2, 2, 2, 2], 40, name="out, in and on"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,9 +35,5 @@ def lakehouse(spark: SparkSession, s3: S3Server, tmp_path: Path) -> BucketLakeho
 @pytest.fixture
 def proxy(s3: S3Server) -> Iterator[FailingProxy]:
     """A proxy in front of the server."""
-    with FailingProxy(s3) as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with FailingProxy(s3).running() as running:
         yield running
-        running.shutdown()
-        thread.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +21,17 @@ class FailingProxy(ThreadingHTTPServer):
     Passes requests on to a server.
 
     :param s3: the server.
+    :param latency: how many seconds each request waits.
     """
 
     daemon_threads = True
 
-    def __init__(self, s3: S3Server) -> None:
+    def __init__(self, s3: S3Server, latency: float = 0) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.s3 = s3
+        self.latency = latency
+        # Hadoop keeps one client for each bucket, so each proxy has a bucket of its own.
+        self.root = s3.make_bucket(f"through-port-{self.server_port}")
         self.counted: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._loses = 0
@@ -36,6 +41,25 @@ class FailingProxy(ThreadingHTTPServer):
     def storage_options(self) -> dict[str, str]:
         """The object store's options, with the proxy's address."""
         return {**self.s3.storage_options, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.server_port}"}
+
+    def requests(self) -> int:
+        """Return how many requests there were since this was asked for last."""
+        with self._lock:
+            total = self.counted.total()
+            self.counted.clear()
+            return total
+
+    @contextmanager
+    def running(self) -> Iterator[FailingProxy]:
+        """Serve until the block ends."""
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join()
+            self.server_close()
 
     @contextmanager
     def losing_answers(self, times: int) -> Iterator[None]:
@@ -74,6 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        time.sleep(self.server.latency)
         if status := self.server.refuses(self.command):
             self.send_response(status)
             self.send_header("Content-Length", "0")

@@ -31,8 +31,7 @@ class Writer:
     def __init__(self, spark: SparkSession, settings: dict[str, str]) -> None:
         self._java: Any = spark._jvm
         self._conf = self._java.org.apache.hadoop.conf.Configuration(spark._jsc.sc().hadoopConfiguration())
-        # Each writer has connections of its own, as each driver has.
-        for name, value in {**settings, "fs.s3a.impl.disable.cache": "true"}.items():
+        for name, value in settings.items():
             self._conf.set(name, value)
         self._store = self._java.airflow_backfill_provider.ConditionalLogStore(self._conf)
 
@@ -75,9 +74,9 @@ def test_an_overwrite_replaces(spark: SparkSession, s3: S3Server) -> None:
     assert writer.read(path) == ["two", "lines"]
 
 
-def test_a_commit_whose_answer_is_lost_is_a_commit(spark: SparkSession, s3: S3Server, proxy: FailingProxy) -> None:
+def test_a_commit_whose_answer_is_lost_is_a_commit(spark: SparkSession, proxy: FailingProxy) -> None:
     """The client sends it again, and is refused because of its own object."""
-    writer, path = Writer(spark, hadoop_settings(proxy.storage_options)), f"{s3.root}/lost/_delta_log/0.json"
+    writer, path = Writer(spark, hadoop_settings(proxy.storage_options)), f"{proxy.root}/lost/_delta_log/0.json"
     with proxy.losing_answers(1):
         assert writer.commit(path, "mine")
     assert writer.read(path) == ["mine"]
@@ -88,9 +87,9 @@ def test_a_commit_whose_answer_is_lost_is_a_commit(spark: SparkSession, s3: S3Se
 
 @pytest.mark.parametrize("status", [500, 503])
 def test_a_server_that_is_busy_for_a_while_is_asked_again(
-    spark: SparkSession, s3: S3Server, proxy: FailingProxy, status: int
+    spark: SparkSession, proxy: FailingProxy, status: int
 ) -> None:
-    writer, path = Writer(spark, hadoop_settings(proxy.storage_options)), f"{s3.root}/busy{status}/_delta_log/0.json"
+    writer, path = Writer(spark, hadoop_settings(proxy.storage_options)), f"{proxy.root}/busy/_delta_log/0.json"
     with proxy.answering(status, times=2):
         assert writer.commit(path, "mine")
     assert writer.read(path) == ["mine"]
