@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import random
 import socket
 import threading
 import time
@@ -12,6 +13,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from demo.s3_server import S3Server
+
+HANGS, LOSES, REFUSES = 0.01, 0.1, 0.03
+"""How many requests fail in which way, of those that fail at random."""
 
 _OF_CONNECTIONS = {"connection", "transfer-encoding", "keep-alive"}
 
@@ -33,6 +37,8 @@ class FailingProxy(ThreadingHTTPServer):
         # Hadoop keeps one client for each bucket, so each proxy has a bucket of its own.
         self.root = s3.make_bucket(f"through-port-{self.server_port}")
         self.counted: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self._chance: random.Random | None = None
         self._lock = threading.Lock()
         self._loses = 0
         self._answers: list[int] = []
@@ -75,9 +81,29 @@ class FailingProxy(ThreadingHTTPServer):
         yield
         assert not self._answers, "nothing was created"
 
+    @contextmanager
+    def failing_at_random(self, chance: random.Random) -> Iterator[None]:
+        """Refuse some of the requests, lose the answers of others, and let others wait, until the block ends."""
+        self._chance = chance
+        try:
+            yield
+        finally:
+            self._chance = None
+
+    def waits(self) -> float:
+        """Return how many seconds this request waits."""
+        with self._lock:
+            if self._chance is None or self._chance.random() >= HANGS:
+                return self.latency
+            self.failed["hang"] += 1
+            return self._chance.uniform(0.5, 3)
+
     def loses(self, method: str) -> bool:
         """Tell whether to lose this answer."""
         with self._lock:
+            if method == "PUT" and self._chance is not None and self._chance.random() < LOSES:
+                self.failed["lost answer"] += 1
+                return True
             if method != "PUT" or not self._loses:
                 return False
             self._loses -= 1
@@ -87,6 +113,10 @@ class FailingProxy(ThreadingHTTPServer):
         """Return the status to refuse this request with."""
         with self._lock:
             self.counted[method] += 1
+            if self._chance is not None and self._chance.random() < REFUSES:
+                status = self._chance.choice((500, 503))
+                self.failed[str(status)] += 1
+                return status
             return self._answers.pop() if method == "PUT" and self._answers else None
 
 
@@ -98,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        time.sleep(self.server.latency)
+        time.sleep(self.server.waits())
         if status := self.server.refuses(self.command):
             self.send_response(status)
             self.send_header("Content-Length", "0")
