@@ -16,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
-from airflow_backfill_provider.sources.refusals import unusable_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +84,10 @@ class WindowOfEvents:
         """Leave out each event that comes after a later one of its key."""
         events, newest = self.events, self.events.own.named("newest")
         earlier = self._as_they_came.rowsBetween(Window.unboundedPreceding, -1)
-        order, found = F.col(events.order), F.col(newest)
-        comes_late = ~F.coalesce(order > found.getField("order"), F.lit(True))
-        problem = events.problem(found)
-        if problem is None:
-            is_effective = ~comes_late
-        else:
-            is_effective = F.when(problem.isNotNull(), unusable_row(problem).cast("boolean")).otherwise(~comes_late)
-        compared = (value.alias(name) for name, value in events.compared.items())
-        return (
-            both.withColumn(newest, F.max(F.struct(order.alias("order"), *compared)).over(earlier))
-            .filter(is_effective)
-            .drop(newest)
-        )
+        found = F.col(newest)
+        is_later = F.coalesce(F.col(events.order) > found.getField("order"), F.lit(True))
+        stamped = both.withColumn(newest, F.max(events.stamp).over(earlier))
+        return stamped.filter(events.sound(found, is_later)).drop(newest)
 
     def _last_of_version(self, effective: DataFrame) -> DataFrame:
         following = self.events.own.named("following")

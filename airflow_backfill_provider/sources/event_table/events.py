@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.columns import OwnColumns, own_columns
 from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.refusals import unusable_row
 
 UPDATE, DELETE = "u", "d"
 """Kinds of events, by Debezium's letters."""
@@ -42,20 +43,29 @@ class KeyedEvents(ABC):
         """
 
     @property
+    @abstractmethod
     def compared(self) -> Mapping[str, Column]:
-        """What :meth:`problem` compares besides the order, by the name of a field; by default nothing."""
-        return {}
+        """What :meth:`problem` compares besides the order, by the name of a field."""
 
-    def problem(self, newest: Column) -> Column | None:
+    @abstractmethod
+    def problem(self, newest: Column) -> Column:
         """
         Return what is wrong with an event that comes after others of its key.
 
-        :param newest: of the events that came before, the one that is last in order: a struct of ``order`` and the
-            fields of :attr:`compared`.
-        :returns: a text, or null; ``None``, the default, if nothing is checked.
+        :param newest: :attr:`stamp` of that one of the events before it which is last in order.
+        :returns: a text, or null.
         """
-        del newest
-        return None
+
+    @property
+    def stamp(self) -> Column:
+        """A struct of ``order`` and the fields of :attr:`compared`, by which events of a key are ordered."""
+        compared = (value.alias(name) for name, value in self.compared.items())
+        return F.struct(F.col(self.order).alias("order"), *compared)
+
+    def sound(self, newest: Column, wanted: Column) -> Column:
+        """Return the condition for the events to keep, which fails where :meth:`problem` says that one is wrong."""
+        problem = self.problem(newest)
+        return F.when(problem.isNotNull(), unusable_row(problem).cast("boolean")).otherwise(wanted)
 
     def with_known(self, events: DataFrame) -> DataFrame:
         """Add what :meth:`completed` needs of earlier events; by default nothing."""

@@ -20,10 +20,9 @@ from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-NO_MESSAGE = "is no message of its Protobuf type"
+from airflow_backfill_provider.sources.formats.framing import HEADER_LENGTH, NOT_FRAMED
 
-_HEADER_LENGTH = 5
-"""A zero, and the id of a schema in four bytes."""
+NO_MESSAGE = "is no message of its Protobuf type"
 
 _UNSIGNED = pa.decimal128(20, 0)
 
@@ -108,12 +107,12 @@ def _parsed(body: bytes, make: Any) -> Any:
 
 def _body(record: bytes, message: str, writers: Writers) -> bytes:
     """Return the message behind the id of its schema and its place in there."""
-    if len(record) <= _HEADER_LENGTH or record[0] != 0:
-        raise UnreadableMessageError("is not framed by a schema registry")
-    schema_id = int.from_bytes(record[1:_HEADER_LENGTH], "big")
+    if len(record) <= HEADER_LENGTH or record[0] != 0:
+        raise UnreadableMessageError(NOT_FRAMED)
+    schema_id = int.from_bytes(record[1:HEADER_LENGTH], "big")
     if schema_id not in writers:
         raise UnreadableMessageError(f"schema {schema_id} is unknown")
-    count, at = _number(record, _HEADER_LENGTH)
+    count, at = _number(record, HEADER_LENGTH)
     place: list[int] = []
     # The first message of a file has a shorter notation.
     for _ in range(count):

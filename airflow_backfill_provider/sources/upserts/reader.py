@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pyspark.sql import SparkSession
-
 from airflow_backfill_provider.sources.event_table.reader import EventTableReader
 from airflow_backfill_provider.sources.upserts.events import UpsertEvents
 from airflow_backfill_provider.sources.upserts.source import UpsertsSource
@@ -19,9 +17,6 @@ class UpsertsReader(EventTableReader):
     """
 
     source: UpsertsSource
-
-    def __init__(self, spark: SparkSession, source: UpsertsSource) -> None:
-        super().__init__(spark, source)
 
     @cached_property
     def events(self) -> UpsertEvents:
