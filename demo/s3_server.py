@@ -25,11 +25,11 @@ class S3Server:
     :param port: where it listens.
     """
 
-    bucket = "lake"
-
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         self.port = port
+        # Hadoop keeps one client for each bucket in a JVM: two servers must not have a bucket of one name.
+        self.bucket = f"lake-{port}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def make_bucket(self, name: str) -> str:
