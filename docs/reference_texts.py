@@ -10,13 +10,13 @@ JOB_TYPES = {
     "upstream": "mapping, see below",
     "materialized_view": "absolute path or URI",
     "query": "text",
-    "strategy": "`auto`, `no_shuffle`, `arrangement`, `cdc` or `source`",
+    "strategy": "`auto`, `snapshot`, `no_shuffle`, `arrangement`, `cdc` or `source`",
     "vnode_count": "whole number, 1 to 32768",
     "paused": "true or false",
     "rate_limit": "whole number from 0, or null",
-    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement`, `source` or `auto`",
-    "visibility": "`every_epoch` or `on_finish`; with `on_finish` the distribution key must be of key columns, unless "
-    "the strategy is `no_shuffle`; `cdc` and `source` refuse `on_finish`",
+    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `snapshot`, `arrangement`, `source` or `auto`",
+    "visibility": "`every_epoch` or `on_finish`; `snapshot` needs `on_finish`, and it is the default there; with "
+    "`arrangement` and `on_finish` the distribution key must be of key columns; `cdc` and `source` refuse `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "state": "absolute path or URI",

@@ -95,7 +95,20 @@ SHAPES = (
     Shape(name="in place, descending text and null keys", job={"key": [{"column": "name", "descending": True}, "id"]}),
     Shape(
         name="in place, hidden until finished",
-        job={"visibility": "on_finish", "rate_limit": 15},
+        job={"strategy": "no_shuffle", "visibility": "on_finish", "rate_limit": 15},
+        points=OF_EVERY_EPOCH | {CrashPoint.AFTER_REMOVAL_COMMIT},
+        epochs=2,
+    ),
+    Shape(
+        name="snapshot, among the files, deletion vectors",
+        properties=_VECTORS,
+        job={"strategy": "snapshot", "rate_limit": 15},
+        epochs=2,
+    ),
+    Shape(
+        name="snapshot, at the replay",
+        # Two epochs read the files, and the rest of the log fits into another one.
+        job={"strategy": "snapshot", "rate_limit": ROWS - 1},
         points=OF_EVERY_EPOCH | {CrashPoint.AFTER_REMOVAL_COMMIT},
         epochs=2,
     ),

@@ -296,6 +296,11 @@ class Barrier(Frozen):
         return min(self.rate_limit, rows)
 
     @property
+    def was_unfinished(self) -> bool:
+        """Whether a vnode was not Completed before the epoch; then it reads a chunk, or one is left afterwards."""
+        return bool(self.parts) or not self.completes
+
+    @property
     def single_offset(self) -> Offset | None:
         """The one offset that all rows of the view are as of once the epoch is committed; ``None`` if they differ."""
         offsets = {read.offset for read in self.view_after}

@@ -100,7 +100,8 @@ class BackfillJob(BaseModel):
     :param parallelism: initial number of parallel task runs that share the vnodes, if the strategy divides vnodes.
         After its creation, the job is rescaled through its settings.
     :param visibility: when changes of rows that the view already has reach the view; ``on_finish`` is faster, see
-        :class:`~airflow_backfill_provider.core.visibility.Visibility`.
+        :class:`~airflow_backfill_provider.core.visibility.Visibility`. By default ``every_epoch``, unless the strategy
+        supports only the other.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view.
@@ -206,11 +207,12 @@ class BackfillJob(BaseModel):
     @model_validator(mode="after")
     def _supported_by_kinds(self) -> Self:
         kinds.shape_of(self.query).require_job(self)
-        if self.strategy != AUTO:
-            kinds.STRATEGIES.named(self.strategy).require_job(self)
+        if self.strategy == AUTO:
             return self
-        for kind in kinds.STRATEGIES:
-            kind.require_auto(self)
+        named = kinds.STRATEGIES.named(self.strategy)
+        if named.only_visibility is not None and "visibility" not in self.model_fields_set:
+            object.__setattr__(self, "visibility", named.only_visibility)
+        named.require_job(self)
         return self
 
     @property

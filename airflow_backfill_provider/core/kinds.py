@@ -97,17 +97,14 @@ class JobStrategy(Protocol):
         """The strategy's name in job definitions."""
         ...
 
+    @property
+    def only_visibility(self) -> Any:
+        """The only visibility that the strategy supports; ``None`` if it supports all."""
+        ...
+
     def require_job(self, job: Any) -> None:
         """
         Refuse a definition that names this strategy but has a field that it does not support.
-
-        :raises InvalidJobError: naming the field.
-        """
-        ...
-
-    def require_auto(self, job: Any) -> None:
-        """
-        Refuse a definition with strategy ``auto`` that this strategy could not run if it were chosen.
 
         :raises InvalidJobError: naming the field.
         """

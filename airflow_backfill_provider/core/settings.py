@@ -176,9 +176,14 @@ class JobSettings(BaseModel):
         return kinds.STRATEGIES.named(self.strategy).scan(self)
 
     @property
+    def position_order(self) -> KeyOrder:
+        """The columns of a vnode's position: those of the scan's order without the vnode."""
+        return KeyOrder(tuple(field for field in self.scan.order.fields if field.name != self.own_columns.vnode))
+
+    @property
     def has_shared_position(self) -> bool:
-        """Whether positions are keys, so that all vnodes share one."""
-        return self.scan.order == self.key_order
+        """Whether positions don't depend on the vnode, so that all vnodes share one."""
+        return self.scan.order == self.position_order
 
     @property
     def first_offset(self) -> Offset:

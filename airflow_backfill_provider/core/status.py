@@ -320,7 +320,7 @@ def _count(state: BackfillState) -> VnodeCounts:
 
 def _map(settings: JobSettings, state: BackfillState, rows_estimated: int) -> Iterator[VnodeSpan]:
     """Yield adjacent vnodes with the same progress, as one entry each."""
-    order = settings.key_order
+    order = settings.position_order
 
     def progress_key(found: tuple[int, VnodeProgress]) -> tuple[object, ...]:
         progress = found[1]
@@ -349,7 +349,7 @@ def _span(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress], ro
                 update={
                     "state": "in_progress",
                     "progress": min(share, ALMOST_DONE),
-                    "position": settings.key_order.encode(position),
+                    "position": settings.position_order.encode(position),
                 }
             )
         case _:

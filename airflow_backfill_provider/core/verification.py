@@ -10,16 +10,16 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.differences import DifferingKey, VnodeDifference
 from airflow_backfill_provider.core.frozen import Frozen
-from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
+from airflow_backfill_provider.core.keys import EVERYTHING, EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.scan import VnodeRange
+from airflow_backfill_provider.core.scan import Scan, VnodeRange
 
 ROWS_PER_STEP = 50_000_000
 """The upstream's rows per step of a verification, unless the number of steps is given."""
@@ -205,13 +205,17 @@ def steps_of(vnode_count: int, *, rows: int, wanted: int | None = None) -> tuple
     return tuple((first, after - 1) for first, after in itertools.pairwise(bounds))
 
 
-def read_vnodes(state: BackfillState, order: KeyOrder, vnodes: frozenset[int]) -> tuple[ReadVnodes, ...]:
+def read_vnodes(state: BackfillState, scan: Scan, order: KeyOrder, vnodes: frozenset[int]) -> tuple[ReadVnodes, ...]:
     """
-    Return the vnodes that are read in a state, and up to which key.
+    Return the vnodes that are read in a state, and up to which position.
 
-    :param order: the key's order.
+    :param scan: the job's scan.
+    :param order: the order of positions in a vnode.
     :param vnodes: the vnodes that the job reads.
     """
+    if scan.read(state) == (EVERYTHING,):
+        # All rows may be read before any vnode is Completed, because its changes are not applied yet.
+        state = replace(state, vnodes=tuple(Completed(None, progress.row_count) for progress in state.vnodes))
     spans: list[ReadVnodes] = []
     for found in _each_read(state, order, vnodes):
         if spans and (spans[-1].last, spans[-1].up_to) == (found.first - 1, found.up_to):

@@ -56,5 +56,5 @@ def _cell(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress]) ->
         in_progress=len(begun),
         completed=sum(isinstance(progress, Completed) for progress in vnodes),
         rows=settings.scan.rows_in(vnodes),
-        position=settings.key_order.encode(positions.pop()) if len(positions) == 1 else None,
+        position=settings.position_order.encode(positions.pop()) if len(positions) == 1 else None,
     )

@@ -6,7 +6,7 @@ The source reads the rows and changes; see :mod:`airflow_backfill_provider.sourc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -23,7 +23,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.engine.created_types import as_created
-from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
+from airflow_backfill_provider.engine.predicates import in_any, unskipped, value_of, within
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 
@@ -31,6 +31,9 @@ HASHES_IN_MEMORY = 10_000_000
 """The most key hashes, of eight bytes each, that are counted in the driver's memory."""
 
 _CHANGE_TYPE, _OFFSET = "change_type", "offset"
+
+PlacedRows = Callable[[], DataFrame]
+"""Reads the rows as of the offset that a job starts after, with all columns and those of positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class JobRows:
     :param vnode_count: the number of vnodes.
     :param vnodes: the job's vnodes.
     :param keys: the job's range of keys.
+    :param placed: reads the rows as of the offset that the job starts after, with the columns of positions, if the
+        upstream itself does not have these columns.
     """
 
     location: str
@@ -58,16 +63,23 @@ class JobRows:
     vnode_count: int
     vnodes: frozenset[int]
     keys: KeyRange
+    placed: PlacedRows | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
-        cls, job: BackfillJob, reader: SourceReader, upstream: ResolvedUpstream, scan: KeyOrder | None = None
+        cls,
+        job: BackfillJob,
+        reader: SourceReader,
+        upstream: ResolvedUpstream,
+        scan: KeyOrder | None = None,
+        placed: PlacedRows | None = None,
     ) -> Self:
         """
         Return the rows that belong to a job.
 
         :param upstream: the upstream's columns as of the job's creation.
         :param scan: the order of positions; by default the key's order.
+        :param placed: reads the rows with the columns of positions, if the upstream does not have these columns.
         """
         types = {found.name: found.type for found in upstream.columns}
         key = KeyOrder(
@@ -87,6 +99,7 @@ class JobRows:
             vnode_count=job.vnode_count,
             vnodes=job.vnodes,
             keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
+            placed=placed,
         )
 
     @property
@@ -96,8 +109,18 @@ class JobRows:
 
     @property
     def has_key_positions(self) -> bool:
-        """Whether positions are keys, so that all vnodes share one."""
+        """Whether positions are keys."""
         return self.scan == self.key
+
+    @property
+    def has_vnode_positions(self) -> bool:
+        """Whether each vnode has a position of its own."""
+        return self.own.vnode in self.scan.names
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that identify a row among those that are read: the key, after the vnode if it has a position."""
+        return (self.own.vnode, *self.key.names) if self.has_vnode_positions else self.key.names
 
     @property
     def names(self) -> frozenset[str]:
@@ -117,11 +140,28 @@ class JobRows:
     @property
     def key_spans_vnodes(self) -> bool:
         """Whether rows with one key may lie in several vnodes, each with its own position."""
-        return not self.has_key_positions and not set(self.distribution_key) <= set(self.key.names)
+        return self.has_vnode_positions and not set(self.distribution_key) <= set(self.key.names)
 
     def at(self, offset: Offset) -> DataFrame:
         """Return the used columns and the vnode as of an offset."""
         return self._select(self.reader.rows(offset))
+
+    def at_start(self) -> DataFrame:
+        """
+        Return the used columns, the vnode and the columns of positions, as of the offset that the job starts after.
+
+        :raises TypeError: if the upstream itself has the columns of positions.
+        """
+        if self.placed is None:
+            raise TypeError(f"positions of {self.location} are columns of the upstream")
+        return self._select(self.placed(), *self.scan.names)
+
+    def within(self, offset: Offset, ranges: Sequence[KeyRange]) -> DataFrame:
+        """Return the rows in some ranges of the scan's order as of an offset, without skipping by statistics."""
+        if EVERYTHING in ranges:
+            return self.at(offset)
+        rows = self.at(offset) if self.placed is None else self.at_start()
+        return rows.filter(unskipped(in_any(self.scan, ranges)))
 
     def present_rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
         """Return the used columns and the vnode of the rows in some ranges of keys, as they are now."""

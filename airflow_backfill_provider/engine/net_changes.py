@@ -72,8 +72,8 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     if rows.reader.appends_only:
         return _appended(rows, feed)
     keys = [column(name) for name in rows.key.names]
-    scanned = [column(name) for name in rows.scan.names]
-    vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
+    identity = [column(name) for name in rows.identity]
+    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
     offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
     image = F.col(own.named(_IMAGE))
     changes = feed.select(
@@ -84,7 +84,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         _image_of(rows).alias(own.named(_IMAGE)),
     )
     # Window functions with the same partition share one shuffle and one sort; groupings of whole rows sort each time.
-    in_order = Window.partitionBy(*scanned).orderBy(offset, upsert)
+    in_order = Window.partitionBy(*identity).orderBy(offset, upsert)
     by_key = Window.partitionBy(*keys).orderBy(offset, upsert)
     in_commit = Window.partitionBy(*keys, offset)
     was_upsert = F.lag(upsert).over(by_key)
@@ -102,7 +102,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
             own.named("key_is_new"): F.every(upsert).over(in_commit),
         }
     )
-    of_all = Window.partitionBy(*scanned)
+    of_all = Window.partitionBy(*identity)
     is_later = offset > F.col(own.named(_FIRST_OFFSET))
     counted = counted.withColumns(
         {
@@ -128,7 +128,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
 def _appended(rows: JobRows, feed: DataFrame) -> DataFrame:
     """Return the net changes if each is the insert of a new key: nothing is to be netted, so nothing is shuffled."""
     own = rows.own
-    vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
+    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
     return feed.select(
         *map(column, rows.columns),
         *vnode,
@@ -184,9 +184,9 @@ def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> D
     """
     own = rows.own
     first, upsert = own.named("is_first"), own.is_upsert
-    vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
+    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
     feed = rows.changes(after, up_to).filter(wanted).withColumn(upsert, _is_upsert(rows))
-    in_order = Window.partitionBy(*(column(name) for name in rows.scan.names)).orderBy(rows.change_offset, upsert)
+    in_order = Window.partitionBy(*(column(name) for name in rows.identity)).orderBy(rows.change_offset, upsert)
     images = feed.withColumn(first, F.lag(F.lit(1)).over(in_order).isNull()).filter(F.col(first) & ~F.col(upsert))
     return images.select(*map(column, rows.columns), *vnode)
 
@@ -204,7 +204,7 @@ def net_by_key(rows: JobRows, net: DataFrame) -> DataFrame:
 
     :returns: the used columns, and the package's own ``is_upsert`` and ``appeared``.
     """
-    if rows.has_key_positions:
+    if not rows.has_vnode_positions:
         return net
     own = rows.own
     keys = [column(name) for name in rows.key.names]

@@ -6,7 +6,7 @@ Both sides have the view's columns. Each row gets its vnode, its key, its column
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,6 +44,7 @@ class ComparedSides:
 
     :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
     :param reader: reads the upstream.
+    :param placed: reads its rows with the columns of positions, if it has none.
     """
 
     spark: SparkSession
@@ -51,6 +52,7 @@ class ComparedSides:
     pinned: PinnedVerification
     older: Sequence[PinnedRead]
     reader: SourceReader
+    placed: Callable[[], DataFrame] | None = None
 
     @property
     def units(self) -> Units:
@@ -64,7 +66,7 @@ class ComparedSides:
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""
-        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older)
+        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed)
         # Filter before the query, which costs more.
         rows = rows.filter(self._unit(self.units.hashed).between(*vnodes))
         job = self.settings.definition

@@ -128,6 +128,7 @@ class EpochEvaluator:
 
     def _find_changes(self) -> None:
         """Find the window's changes and count them."""
+        self._tables.reader.check(self._barrier)
         barrier, rows, visible = self._barrier, self._rows, self._visible
         net = self._net_changes()
         if net is not None:

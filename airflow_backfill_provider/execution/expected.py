@@ -8,7 +8,7 @@ appears as a difference, instead of affecting both sides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,14 +33,16 @@ def expected_rows(
     settings: JobSettings,
     pinned: PinnedVerification,
     older: Sequence[PinnedRead],
+    placed: Callable[[], DataFrame] | None = None,
 ) -> DataFrame:
     """
     Return the used columns of all rows that were read as of the verified epoch.
 
     :param reader: reads the upstream.
     :param older: the ranges that the view has as of older offsets than the epoch's, because their changes wait.
+    :param placed: reads the rows of the verified offset with the columns of positions, if the upstream has none.
     """
-    read = _Read(spark, reader, settings, pinned)
+    read = _Read(spark, reader, settings, pinned, placed)
     before = [read.as_of(shown.offset).filter(_unskipped(_in_any(settings, shown.ranges))) for shown in older]
     covered = _in_any(settings, [ranges for shown in older for ranges in shown.ranges])
     rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_unskipped(~covered)))
@@ -68,12 +70,19 @@ class _Read:
     """The rows that were read by the committed positions."""
 
     def __init__(
-        self, spark: SparkSession, reader: SourceReader, settings: JobSettings, pinned: PinnedVerification
+        self,
+        spark: SparkSession,
+        reader: SourceReader,
+        settings: JobSettings,
+        pinned: PinnedVerification,
+        placed: Callable[[], DataFrame] | None,
     ) -> None:
         self._spark = spark
         self._reader = reader
         self._settings = settings
-        self._fields = settings.key_order.fields
+        self._fields = settings.position_order.fields
+        # Once all rows are read, no row's place matters.
+        self._placed = placed if any(run.up_to is not None for run in pinned.read) else None
         self._own = settings.own_columns
         self._points = self._own.numbered("position", len(self._fields))
         self._positions = self._as_rows(pinned)
@@ -81,11 +90,16 @@ class _Read:
     def as_of(self, offset: Offset) -> DataFrame:
         """Return these rows as of an offset of the upstream, with their vnodes."""
         job, own = self._settings.definition, self._own
-        upstream = self._reader.rows(offset)
+        upstream = self._reader.rows(offset) if self._placed is None else self._placed()
         distribution = job.upstream.distribution_key
         vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
         types = {used.name: used.type for used in self._settings.upstream.columns}
-        rows = upstream.select(*as_created(upstream, types)).withColumn(own.named(_ROW_VNODE), vnode)
+        places = [field for field in self._fields if field.name not in types]
+        has_places = self._placed is not None
+        rows = upstream.select(
+            *as_created(upstream, types),
+            *(F.col(field.name) if has_places else F.lit(None).cast(field.type).alias(field.name) for field in places),
+        ).withColumn(own.named(_ROW_VNODE), vnode)
         keys = [F.col(quote(field.name)) for field in self._fields]
         points = list(map(F.col, self._points))
         reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)

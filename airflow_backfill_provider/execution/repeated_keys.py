@@ -35,15 +35,15 @@ def resolve_doubtful(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataF
     left = left.join(keys, _same([*map(column, names)], [*map(F.col, of_keys)]), "left_semi")
     if job_rows.has_several(left):
         raise job_rows.duplicates()
-    scanned = job_rows.scan.names
-    of_left = own.numbered("left", len(scanned))
+    identity = job_rows.identity
+    of_left = own.numbered("left", len(identity))
     row, exists = own.named("row"), own.named("exists")
     left = left.select(
-        *(column(name).alias(alias) for name, alias in zip(scanned, of_left, strict=True)),
+        *(column(name).alias(alias) for name, alias in zip(identity, of_left, strict=True)),
         F.struct(*map(column, job_rows.columns)).alias(row),
         F.lit(1).alias(exists),
     )
-    found = net.join(left, _same([*map(column, scanned)], [*map(F.col, of_left)]), "left")
+    found = net.join(left, _same([*map(column, identity)], [*map(F.col, of_left)]), "left")
     is_left = F.col(exists).isNotNull()
     before = F.when(is_left, 1).otherwise(0) - F.col(own.named(ROWS_ADDED))
     replaced = {

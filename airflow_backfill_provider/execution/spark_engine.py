@@ -190,11 +190,13 @@ class SparkEngine:
         pin_settings(self._spark)
         job = settings.definition
         older = [read for read in barrier.view_after if read.offset != pinned.upstream_version]
+        upstream = self._tables.upstream(job).as_created(settings.upstream)
         sides = ComparedSides(
             spark=self._spark,
             settings=settings,
             pinned=pinned,
             older=older,
-            reader=self._tables.upstream(job).as_created(settings.upstream).reader(self._spark),
+            reader=upstream.reader(self._spark),
+            placed=self._tables.placed(settings, upstream),
         )
         return compare_sides(sides, vnodes)

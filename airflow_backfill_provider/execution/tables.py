@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.engine.commit_safety import require_safe_commits
-from airflow_backfill_provider.engine.job_rows import JobRows
+from airflow_backfill_provider.engine.job_rows import JobRows, PlacedRows
 from airflow_backfill_provider.engine.row_account import RowAccount
 from airflow_backfill_provider.engine.session import pin_settings
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -114,8 +114,15 @@ class TableOpener:
 
         :param settings: the job's settings, for the order of positions; by default that is the key's order.
         """
-        reader = self.upstream(job).as_created(upstream).reader(self._spark)
-        return JobRows.of(job, reader, upstream, settings.scan.order if settings else None)
+        source = self.upstream(job).as_created(upstream)
+        reader = source.reader(self._spark)
+        if settings is None:
+            return JobRows.of(job, reader, upstream)
+        return JobRows.of(job, reader, upstream, settings.scan.order, self.placed(settings, source))
+
+    def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
+        """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
+        return STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
 
     def view(self, job: BackfillJob) -> MaterializedView:
         """

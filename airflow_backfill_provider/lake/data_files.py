@@ -88,6 +88,18 @@ class DataFiles:
         counts = zip(self._logged, self._stored, self._live, strict=True)
         return {file.path: (stored.rows, live.rows) for file, stored, live in counts}
 
+    def in_order(self) -> list[tuple[LoggedFile, RowCount, RowCount]]:
+        """
+        Return the files in the order in which they were written, and of each the stored and the live rows.
+
+        The order depends on the version alone, not on the checkpoint that it was read from.
+
+        :raises UpstreamError: if files lie outside the table's folder.
+        """
+        self._paths()
+        found = zip(self._logged, self._stored, self._live, strict=True)
+        return sorted(found, key=lambda counted: (self._modified.get(counted[0].path, 0), counted[0].path))
+
     @cached_property
     def _stored(self) -> list[RowCount]:
         return stored_rows(self._logged, self.footer_rows)

@@ -8,7 +8,6 @@ table. The log has the number of hidden rows in the entry of each deletion vecto
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -18,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
-_CHECKPOINT = re.compile(r"(?:^|/)(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)$")
+from airflow_backfill_provider.lake.checkpoints import newest_checkpoint
+
 _ADDED = b'"add"'
 
 Hidden = dict[str, int | None]
@@ -36,7 +36,7 @@ def hidden_row_counts(files: arrow_fs.FileSystem, version: int) -> Hidden:
     :raises OSError: if the log cannot be read, or begins after the version.
     :raises ValueError: if an entry is invalid.
     """
-    checkpoint, paths = _newest_checkpoint(files, version)
+    checkpoint, paths = newest_checkpoint(files, version)
     hidden: Hidden = {}
     for path in paths:
         hidden |= dict(_of_checkpoint(files, path))
@@ -44,22 +44,6 @@ def hidden_row_counts(files: arrow_fs.FileSystem, version: int) -> Hidden:
     for commit in range(checkpoint + 1, version + 1):
         hidden |= dict(_of_json(files, f"_delta_log/{commit:020d}.json"))
     return {path: rows for path, rows in hidden.items() if rows != 0}
-
-
-def _newest_checkpoint(files: arrow_fs.FileSystem, version: int) -> tuple[int, list[str]]:
-    """Return the newest complete checkpoint at or before a version, and its files; -1 if there is none."""
-    found: dict[tuple[int, str], list[str]] = {}
-    selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
-    for info in files.get_file_info(selector):
-        name = _CHECKPOINT.search(info.path)
-        if name and int(name[1]) <= version:
-            # Group the parts of one checkpoint. A version may have several checkpoints; any of them will do.
-            found.setdefault((int(name[1]), name[3] or info.path), []).append(info.path)
-    whole = [key for key, parts in found.items() if not key[1].isdigit() or len(parts) == int(key[1])]
-    if not whole:
-        return -1, []
-    newest = max(whole)
-    return newest[0], found[newest]
 
 
 def _of_checkpoint(files: arrow_fs.FileSystem, path: str) -> Iterator[tuple[str, int | None]]:

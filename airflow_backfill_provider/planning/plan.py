@@ -166,6 +166,7 @@ def _outlook(
             upstream=backfill.upstream,
             from_offset=previous.upstream.to_offset if previous else settings.first_offset,
             offset=described.offset,
+            newest=described.offset,
             previous=previous,
             storage_options=backfill.storage_options,
         )

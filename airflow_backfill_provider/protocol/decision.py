@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.table_version import commit_fields
 from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import SnapshotPlan
 
@@ -107,9 +108,10 @@ class Basis:
         """
         Whether the changes of read rows could wait for the epoch that finishes the view, if they stay readable.
 
-        A repair writes rows as of this epoch, and a finished view shows every change, so then they cannot.
+        A repair writes rows as of this epoch, and a finished view shows every change, so then they cannot. If the
+        strategy ends the windows, changes wait outside of them.
         """
-        never = self.repair or self.state.completed
+        never = self.repair or self.state.completed or self.strategy.ends_windows
         return bool(self.read_before and not never) and (
             self.settings.definition.visibility is not Visibility.EVERY_EPOCH
         )
@@ -127,6 +129,16 @@ class Basis:
         if previous is None or previous.given_up is not None or not self.strategy.reads_older_offsets:
             return None
         return max((read.offset for read in previous.view_after), default=None)
+
+    def window_end(self, upstream: Source, newest: Offset) -> Offset:
+        """
+        Return the offset that the next window ends at.
+
+        :param newest: the newest offset that it may end at.
+        """
+        if self.state.completed or not self.strategy.ends_windows or newest < self.from_offset:
+            return newest
+        return self.strategy.window_end(self.settings, self.state, upstream, self.from_offset, newest)
 
     def completes(self, chunk: SnapshotPlan) -> bool:
         """Return whether every vnode is Completed after a chunk is read."""
@@ -223,7 +235,9 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
     if planned.chunk.parts or planned.chunk.prepares or basis.repair:
         return ""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
-    if not planned.needs_changes and basis.read_before:
+    ends_before_changes = basis.strategy.ends_windows and planned.changes_after == settings.first_offset
+    changes_wait = not planned.needs_changes or (ends_before_changes and not has_changes and not state.completed)
+    if changes_wait and basis.read_before:
         return waiting + "changes of what was read wait until the view is finished"
     if not planned.needs_changes:
         return waiting + "nothing was read yet that could change"

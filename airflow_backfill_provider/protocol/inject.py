@@ -144,15 +144,19 @@ def _next_barrier(
 ) -> tuple[Barrier | None, str]:
     """Return the next barrier, if one is to be pinned; and why Spark has nothing to do, if it has nothing."""
     store, upstream = tables.store, tables.upstream
-    described, covered = _window_end(upstream, basis, until)
-    if described is None:
+    newest, covered = _newest(upstream, basis, until)
+    if newest is None:
         return None, covered
+    described = upstream.at(basis.window_end(upstream, newest))
+    described.require_same_table(basis.settings.upstream)
+    described.require_as_created(basis.settings.upstream)
     if basis.previous is not None:
         store.require_settings_of(basis.previous, basis.settings)
     state_is_newer = basis.state.epoch > basis.last_known_epoch
     basis.require_state(store.last_epoch() if state_is_newer else basis.last_epoch, store.location)
     may_wait = basis.could_wait and _changes_may_wait(upstream, basis, now)
-    planned = plan_epoch(basis, *_chunk(tables, basis, described.offset, may_wait=may_wait), may_wait=may_wait)
+    chunk = _chunk(tables, basis, described.offset, newest, may_wait=may_wait)
+    planned = plan_epoch(basis, *chunk, may_wait=may_wait)
     after = planned.changes_after
     has_changes = hinges_on_changes(basis, planned) and upstream.has_changes(after, described.offset)
     idle = why_idle(basis, planned, has_changes=has_changes)
@@ -164,11 +168,11 @@ def _next_barrier(
     return next_barrier(basis, planned, window, requester=requester, now=now), idle
 
 
-def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[UpstreamDescription | None, str]:
+def _newest(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[Offset | None, str]:
     """
-    Return the upstream as of the end of the next window, or why there is none.
+    Return the newest offset that the next window may end at, or why there is no window.
 
-    :raises UpstreamError: if the upstream was replaced, or changed so that the job cannot read it.
+    :raises UpstreamError: if the upstream was replaced.
     """
     settings, from_offset = basis.settings, basis.from_offset
     upstream.refresh()
@@ -182,12 +186,10 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
         to_offset = from_offset
     if to_offset is None:
         return None, f"the upstream has no offset as old as {until}"
-    described = upstream.at(to_offset)
-    described.require_same_table(settings.upstream)
     if to_offset < from_offset:
+        upstream.at(to_offset).require_same_table(settings.upstream)
         return None, f"the window up to offset {to_offset} is covered: the epochs have read up to offset {from_offset}"
-    described.require_as_created(settings.upstream)
-    return described, ""
+    return to_offset, ""
 
 
 def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, row_count: int) -> UpstreamWindow:
@@ -204,7 +206,9 @@ def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, r
     )
 
 
-def _chunk(tables: _Tables, basis: Basis, to_offset: Offset, *, may_wait: bool) -> tuple[SnapshotPlan, Offset]:
+def _chunk(
+    tables: _Tables, basis: Basis, to_offset: Offset, newest: Offset, *, may_wait: bool
+) -> tuple[SnapshotPlan, Offset]:
     """
     Return the epoch's chunk, and the upstream's offset to read it at.
 
@@ -219,6 +223,7 @@ def _chunk(tables: _Tables, basis: Basis, to_offset: Offset, *, may_wait: bool) 
                 upstream=tables.upstream,
                 from_offset=basis.from_offset,
                 offset=offset,
+                newest=newest,
                 previous=basis.previous,
                 storage_options=tables.store.storage_options,
             )

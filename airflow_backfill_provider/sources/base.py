@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.core.watchdog import ChangeFeed
     from airflow_backfill_provider.sources.description import UpstreamDescription
+    from airflow_backfill_provider.sources.numbered_files import NumberedFiles
     from airflow_backfill_provider.sources.reader import SourceReader
     from airflow_backfill_provider.sources.splits import Splits
 
@@ -333,6 +334,11 @@ class Source(ABC):
     @property
     def splits(self) -> Splits | None:
         """The splits to which rows are appended; ``None``, the default, if rows may change."""
+        return None
+
+    @property
+    def numbered_files(self) -> NumberedFiles | None:
+        """The files in which the rows lie; ``None``, the default, if they cannot be read file by file."""
         return None
 
     @property

@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
+from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
 
 if TYPE_CHECKING:
@@ -137,9 +137,7 @@ class _ObjectStoreFiles:
             return None
 
     def put(self, file: str, content: bytes) -> None:
-        # deltalake's stream takes only bytes. Arrow passes its own buffers on, but what it collects it writes as bytes.
-        with pa.BufferedOutputStream(self._storage.open_output_stream(file), len(content) + 1) as stream:
-            stream.write(content)
+        write_file(self._storage, file, content)
 
     def delete(self, file: str) -> None:
         try:

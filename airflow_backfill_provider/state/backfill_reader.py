@@ -237,9 +237,10 @@ class BackfillReader:
 
     def _state_table(self, settings: JobSettings) -> ControlTable:
         # The same instance each time, because it caches what it read.
-        known = settings.state_table, settings.key_order
+        order = settings.position_order
+        known = settings.state_table, order
         if known not in self._state_tables:
-            self._state_tables = {known: self._table(settings.state_table, records.state_schema(settings.key_order))}
+            self._state_tables = {known: self._table(settings.state_table, records.state_schema(order))}
         return self._state_tables[known]
 
     def _parse_settings(self, rows: pa.Table) -> list[JobSettings]:
@@ -259,7 +260,7 @@ class BackfillReader:
                 rows,
                 vnode_count=settings.job["vnode_count"],
                 incarnation=settings.incarnation,
-                order=settings.key_order,
+                order=settings.position_order,
                 table=f"{self.location}/{settings.state_table}",
             )
             self._parsed = known = _ParsedState(rows, settings.incarnation, state)

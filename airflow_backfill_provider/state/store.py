@@ -67,7 +67,7 @@ class BackfillStore(BackfillReader):
         def decide(rows: pa.Table) -> Write | None:
             if rows.num_rows:
                 return None
-            return Write(records.state_rows(initial, settings.incarnation, settings.key_order), "overwrite")
+            return Write(records.state_rows(initial, settings.incarnation, settings.position_order), "overwrite")
 
         table.update(decide)
         return self.state_of(settings)
@@ -131,8 +131,8 @@ class BackfillStore(BackfillReader):
             committed = self._parse_state(rows, settings)
             if committed.epoch >= state.epoch:
                 return None
-            committed.require_successor(state, settings.key_order)
-            return Write(records.state_rows(state, settings.incarnation, settings.key_order), "overwrite")
+            committed.require_successor(state, settings.position_order)
+            return Write(records.state_rows(state, settings.incarnation, settings.position_order), "overwrite")
 
         self._state_table(settings).update(decide)
 

@@ -19,6 +19,8 @@ from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.strategies.cost import CostEstimate
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.core.job import BackfillJob
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.progress import BackfillState
     from airflow_backfill_provider.core.scan import Scan, VnodeRange
     from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.visibility import Visibility
+    from airflow_backfill_provider.engine.job_rows import PlacedRows
     from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.strategies.evidence import Evidence
@@ -83,6 +87,7 @@ class Situation:
     :param upstream: the upstream.
     :param from_offset: the upstream's offset that the previous epoch ended with.
     :param offset: the upstream's offset that the chunk will be read at.
+    :param newest: the newest offset that the epoch's window may end at.
     :param previous: the previous barrier, if this incarnation has one.
     :param storage_options: options of the object store, as deltalake takes them.
     """
@@ -92,6 +97,7 @@ class Situation:
     upstream: Source
     from_offset: Offset
     offset: Offset
+    newest: Offset
     previous: Barrier | None
     storage_options: Mapping[str, str] | None
 
@@ -111,6 +117,16 @@ class Strategy(ABC):
     reads_older_offsets: ClassVar[bool] = False
     """Whether chunks may be read at an older offset as long as changes wait until the view is finished."""
 
+    ends_windows: ClassVar[bool] = False
+    """Whether the strategy decides where a window ends while the view is unfinished; see :meth:`window_end`."""
+
+    only_visibility: ClassVar[Visibility | None] = None
+    """
+    The only visibility that the strategy supports; ``None`` if it supports all.
+
+    It is the default for jobs that name the strategy, and ``auto`` does not choose the strategy for other jobs.
+    """
+
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""
 
@@ -119,13 +135,6 @@ class Strategy(ABC):
     def require_job(self, job: BackfillJob) -> None:  # noqa: B027 - most refuse nothing
         """
         Refuse a definition that names the strategy and asks for something that it cannot do.
-
-        :raises InvalidJobError: with the field.
-        """
-
-    def require_auto(self, job: BackfillJob) -> None:  # noqa: B027
-        """
-        Refuse a definition with strategy ``auto`` that would fail if ``auto`` chose this strategy.
 
         :raises InvalidJobError: with the field.
         """
@@ -189,6 +198,31 @@ class Strategy(ABC):
 
         :raises StateError: if the strategy's tables are gone although epochs read them before.
         """
+
+    def window_end(
+        self, settings: JobSettings, state: BackfillState, upstream: Source, from_offset: Offset, newest: Offset
+    ) -> Offset:
+        """
+        Return the offset that the next window of an unfinished job ends at; by default the newest.
+
+        It is asked only if the strategy ends the windows (:attr:`ends_windows`). Changes after it wait.
+
+        :param from_offset: the offset that the window begins after.
+        :param newest: the newest offset that it may end at.
+        """
+        del settings, state, upstream, from_offset
+        return newest
+
+    def placed(
+        self, spark: SparkSession, settings: JobSettings, upstream: Source, storage_options: Mapping[str, str] | None
+    ) -> PlacedRows | None:
+        """
+        Return how to read the rows as of the job's start with the columns of positions.
+
+        :returns: ``None``, the default, if the upstream itself has these columns.
+        """
+        del spark, settings, upstream, storage_options
+        return None
 
     @abstractmethod
     def reader(self, context: ReaderContext) -> SnapshotReader:

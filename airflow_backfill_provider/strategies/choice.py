@@ -39,7 +39,8 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     """
     evidence = Evidence.of(job, upstream, described)
     suited = [kind for kind in KINDS if kind.can_read(upstream)]
-    estimates = {kind.name: kind.cost(evidence) for kind in suited}
+    could = [kind for kind in suited if kind.only_visibility in {None, job.visibility}]
+    estimates = {kind.name: kind.cost(evidence) for kind in could}
     if job.strategy != AUTO:
         named = KINDS.named(job.strategy)
         if named not in suited:
@@ -49,7 +50,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
             )
         return StrategyChoice(named, "the job asks for it", estimates)
     against: list[str] = []
-    for kind in suited:
+    for kind in could:
         offer = kind.offer(evidence)
         if offer.fits:
             because = offer.reason or "; ".join(against)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
 from airflow_backfill_provider.core.progress import (
     BackfillState,
@@ -16,10 +15,11 @@ from airflow_backfill_provider.core.progress import (
     position_of,
 )
 from airflow_backfill_provider.core.scan import VnodeRange
+from airflow_backfill_provider.strategies.shared_position import SharedPosition, shared
 
 
 @dataclass(frozen=True, slots=True)
-class NoShuffleScan:
+class NoShuffleScan(SharedPosition):
     """
     The scan by key, with one position for all vnodes; each vnode records the same progress and the total row count.
 
@@ -32,13 +32,9 @@ class NoShuffleScan:
     vnode_count: int
     keys: KeyRange = EVERYTHING
 
-    def initial(self, epoch: int) -> BackfillState:
-        """Return a state with all vnodes not started."""
-        return BackfillState(epoch=epoch, vnodes=(NotStarted(),) * self.vnode_count)
-
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
         """Return everything up to the position."""
-        match _shared(state):
+        match shared(state):
             case NotStarted():
                 return ()
             case InProgress(position=position):
@@ -49,7 +45,7 @@ class NoShuffleScan:
     def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
         """Return everything after the position; ``vnodes`` is ignored."""
         del vnodes
-        progress = _shared(state)
+        progress = shared(state)
         if isinstance(progress, Completed):
             return ()
         after = self.keys.after if isinstance(progress, NotStarted) else progress.position
@@ -62,7 +58,7 @@ class NoShuffleScan:
         if not ranges:
             return state
         (chunk,) = ranges
-        before = _shared(state)
+        before = shared(state)
         count = before.row_count + sum(rows.values())
         progress: VnodeProgress = (
             Completed(position_of(before), count)
@@ -70,26 +66,3 @@ class NoShuffleScan:
             else InProgress(chunk.up_to, count)
         )
         return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
-
-    def rows_in(self, vnodes: Sequence[VnodeProgress]) -> int:
-        """Return the total count, which every vnode records."""
-        return vnodes[0].row_count
-
-    def rows_of_one(self, rows: int) -> float:
-        """Return all rows, because each vnode records the total."""
-        return rows
-
-
-def _shared(state: BackfillState) -> VnodeProgress:
-    """
-    Return the progress that all vnodes share.
-
-    :raises StateError: if vnodes differ. (The streaming executor asserts the same on recovery.)
-    """
-    first = state.vnodes[0]
-    if any(progress != first for progress in state.vnodes):
-        raise StateError(
-            f"the state table has different positions for vnodes as of epoch {state.epoch}, but no_shuffle keeps one "
-            "position for all; a foreign writer changed the table: rebuild the job"
-        )
-    return first

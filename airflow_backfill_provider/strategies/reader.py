@@ -95,6 +95,13 @@ class SnapshotReader(ABC):
         del error, barrier, ranges
         return None
 
+    def check(self, barrier: Barrier) -> None:  # noqa: B027 - most check a chunk when they count it
+        """
+        Refuse what is wrong with the upstream, before the epoch's first write.
+
+        :raises DuplicateKeyError: if the key does not identify the rows.
+        """
+
     def read_ahead(self, barrier: Barrier) -> None:  # noqa: B027 - most read a chunk in the epoch that appends it
         """
         Read rows that a later epoch appends to the view, once per epoch.

@@ -273,7 +273,7 @@ def _pin(
             upstream_version=barrier.upstream.to_offset,
             view_version=view_version,
             view_table_id=view_id,
-            read=read_vnodes(state, settings.key_order, job.vnodes),
+            read=read_vnodes(state, settings.scan, settings.position_order, job.vnodes),
             by_key=by_key,
             steps=steps_of(job.vnode_count, rows=barrier.upstream.row_count, wanted=steps),
             begun_by=requester,

@@ -122,10 +122,12 @@ def _gap(random: random.Random, *, most: int, odd: bool) -> Gap:
 
 
 def _job(random: random.Random, columns: tuple[Column, ...], query: str, rows: int) -> dict[str, Any]:
+    strategy = random.choice(("no_shuffle", "no_shuffle", "arrangement", "snapshot"))
+    visibility = random.choice(("every_epoch", "every_epoch", "on_finish"))
     job: dict[str, Any] = {
         "query": query,
-        "strategy": random.choice(("no_shuffle", "no_shuffle", "arrangement")),
-        "visibility": random.choice(("every_epoch", "every_epoch", "on_finish")),
+        "strategy": strategy,
+        "visibility": "on_finish" if strategy == "snapshot" else visibility,
         "vnode_count": random.choice((1, 2, 4)),
         "rate_limit": random.choice((None, rows - 3, rows // 2 + 1, rows // 2 + 1, rows // 3 + 1)),
     }

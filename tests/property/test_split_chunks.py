@@ -125,6 +125,7 @@ class History:
             upstream=Appended(NumberedSplits(*self.begins)),
             from_offset=offset_of(dict(enumerate(self.read_up_to))),
             offset=offset,
+            newest=offset,
             previous=self.previous,
             storage_options=None,
         )

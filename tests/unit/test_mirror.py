@@ -51,6 +51,7 @@ WITHOUT = {
     "sources/appended_rows.py": on_spark("test_append_only"),
     "sources/file_log/reader.py": on_spark("test_append_only"),
     "sources/splits.py": Untested("an interface", f"{KAFKA}/test_epochs.py"),
+    "sources/numbered_files.py": Untested("an interface", f"{ENGINE}/test_snapshot.py"),
     "strategies/cost.py": Untested("a value without rules", None),
     "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),
     # What works on Spark alone.
@@ -135,6 +136,7 @@ WITHOUT = {
     "strategies/cdc/reader.py": on_postgres("test_random_histories"),
     "strategies/source/dead_letters.py": on_kafka("test_kills"),
     "strategies/source/reader.py": on_kafka("test_kills"),
+    "strategies/snapshot/reader.py": on_spark("test_snapshot"),
     "strategies/in_place_reader.py": on_spark("test_suspect_statistics"),
     "runtime/class_training.py": Untested("a program for spark-submit", "tests/unit/runtime/test_class_archiver.py"),
     "runtime/connect_engine.py": Untested("it needs a Spark Connect server", f"{ENGINE}/test_warm_engine.py"),

@@ -18,7 +18,6 @@ from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.sources.by_key import column
 
 
@@ -67,9 +66,8 @@ def keys_to_remove(
 
 
 def _read(job_rows: JobRows, barrier: Barrier) -> DataFrame:
-    read_before = decoded(barrier.read_before, job_rows.scan)
     # A repair must also find the rows that wrong statistics hide.
-    return job_rows.at(barrier.upstream.to_offset).filter(unskipped(in_any(job_rows.scan, read_before)))
+    return job_rows.within(barrier.upstream.to_offset, decoded(barrier.read_before, job_rows.scan))
 
 
 def _with_keys(spark: SparkSession, job_rows: JobRows, rows: DataFrame, repair: Repair) -> DataFrame:

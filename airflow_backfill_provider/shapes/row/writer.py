@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges, leaves_something, net_by_key
 from airflow_backfill_provider.engine.predicates import shielded
@@ -71,8 +72,9 @@ class RowWriter(ViewWriter):
         if repairs:
             # The upstream was checked for repeated keys, so rows with these keys in the view are foreign.
             by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
-        # A view with rows as of several offsets is not readable anyway, so two commits do no harm.
-        apply = self._rewrite if barrier.read_as_of else self._merge
+        # Nobody reads a view that is hidden until it is finished, so two commits do no harm.
+        is_hidden = self._context.job.visibility is Visibility.ON_FINISH and barrier.was_unfinished
+        apply = self._rewrite if is_hidden else self._merge
         apply(by_key, changes.measured, identity, barrier)
 
     def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:

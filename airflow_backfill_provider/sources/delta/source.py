@@ -40,9 +40,11 @@ from airflow_backfill_provider.lake.window_changes import window_changes
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
+from airflow_backfill_provider.sources.delta.numbered_files import DeltaNumberedFiles
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
 from airflow_backfill_provider.sources.description import other_table
+from airflow_backfill_provider.sources.numbered_files import NumberedFiles
 from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
@@ -278,6 +280,11 @@ class DeltaSource(Source):
         See :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
         """
         return window_changes(self.files_at(up_to).table, settings, version_of(after))
+
+    @property
+    def numbered_files(self) -> NumberedFiles | None:
+        """The table's files."""
+        return DeltaNumberedFiles(self, self._path, self._options)
 
     def files_at(self, offset: Offset) -> DataFiles:
         """Return the data files of a version."""

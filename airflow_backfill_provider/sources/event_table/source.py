@@ -46,6 +46,11 @@ class EventTableSource(DeltaSource):
         super().__init__(path, storage_options)
         self.definition = upstream
 
+    @property
+    def numbered_files(self) -> None:
+        """Nothing: files hold events, and not rows."""
+        return
+
     @abstractmethod
     def row_types(self, types: Mapping[str, str]) -> Mapping[str, str]:
         """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.strategies.arrangement.location import TABLE, location_of
 from airflow_backfill_provider.strategies.base import (
     Offer,
@@ -48,10 +49,6 @@ class Arrangement(Strategy):
         """Refuse rows that move between vnodes while their changes wait."""
         require_rows_to_stay(job)
 
-    def require_auto(self, job: BackfillJob) -> None:
-        """Refuse the same: for keys in random order, ``auto`` chooses an arrangement."""
-        require_rows_to_stay(job)
-
     def scan(self, settings: JobSettings) -> Scan:
         """Return the scan by vnode and key."""
         return self.vnode_scan(settings)
@@ -62,8 +59,11 @@ class Arrangement(Strategy):
         return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
 
     def offer(self, evidence: Evidence) -> Offer:
-        """Accept any job."""
-        del evidence
+        """Accept any job whose rows stay in their vnodes while their changes wait."""
+        try:
+            require_rows_to_stay(evidence.job)
+        except InvalidJobError as refusal:
+            return Offer(fits=False, reason=str(refusal))
         return Offer(fits=True)
 
     def cost(self, evidence: Evidence) -> CostEstimate:

@@ -129,7 +129,7 @@ def test_a_strategy_from_outside_survives_crashes_and_ends_with_the_query_of_its
 
 
 def test_an_unregistered_strategy_is_refused_with_the_names_of_the_registered_ones() -> None:
-    with pytest.raises(InvalidJobError, match="'auto', 'no_shuffle', 'arrangement', 'cdc' or 'source'"):
+    with pytest.raises(InvalidJobError, match="'auto', 'snapshot', 'no_shuffle', 'arrangement', 'cdc' or 'source'"):
         BackfillJob(
             name="orders",
             upstream={"path": "/lake/orders", "key": ["id"]},

@@ -95,9 +95,9 @@ def test_what_is_allowed(change):
         ({"rate_limit": "1e6"}, "rate_limit", "valid integer"),
         ({"rate_limit": 0.5}, "rate_limit", "valid integer"),
         ({"rate_limit": False}, "rate_limit", "valid integer"),
-        ({"strategy": "fast"}, "strategy", "'auto', 'no_shuffle', 'arrangement', 'cdc' or 'source'"),
-        ({"strategy": "AUTO"}, "strategy", "'auto', 'no_shuffle', 'arrangement', 'cdc' or 'source'"),
-        ({"strategy": None}, "strategy", "'auto', 'no_shuffle', 'arrangement', 'cdc' or 'source'"),
+        ({"strategy": "fast"}, "strategy", "'auto', 'snapshot', 'no_shuffle', 'arrangement', 'cdc' or 'source'"),
+        ({"strategy": "AUTO"}, "strategy", "'auto', 'snapshot', 'no_shuffle', 'arrangement', 'cdc' or 'source'"),
+        ({"strategy": None}, "strategy", "'auto', 'snapshot', 'no_shuffle', 'arrangement', 'cdc' or 'source'"),
         ({"parallelism": 0}, "parallelism", "greater than or equal to 1"),
         ({"parallelism": "2"}, "parallelism", "valid integer"),
         ({"parallelism": True}, "parallelism", "valid integer"),
@@ -276,7 +276,8 @@ def test_parallelism_is_at_most_the_number_of_vnodes():
 
 
 def test_changes_cannot_wait_while_rows_move_between_vnodes():
-    message = refusal(visibility="on_finish", upstream=upstream(distribution_key=["customer", "id"]))
+    moving = upstream(distribution_key=["customer", "id"])
+    message = refusal(strategy="arrangement", visibility="on_finish", upstream=moving)
     assert "a change of customer can move a row to another vnode" in message
 
 

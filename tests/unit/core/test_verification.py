@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.barrier import Repair
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.differences import (
     VnodeDifference,
 )
@@ -18,6 +19,8 @@ from airflow_backfill_provider.core.verification import (
     read_vnodes,
     steps_of,
 )
+from airflow_backfill_provider.strategies.snapshot.scan import FILES_END, SnapshotScan
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import NOW, compared_of, order_of, pinned_verification_of
 
 
@@ -74,12 +77,22 @@ def test_what_was_read_of_the_vnodes_that_the_job_is_about():
         epoch=4,
         vnodes=(Completed(None, 1), Completed((9, "z"), 2), at, NotStarted(), at, at, Completed(None, 0)),
     )
-    read = read_vnodes(state, order_of("long", "string"), frozenset(range(6)))
+    key = order_of("long", "string")
+    read = read_vnodes(state, VnodeScan(key, 7, frozenset(range(6))), key, frozenset(range(6)))
     assert [(run.first, run.last, run.up_to) for run in read] == [
         (0, 1, None),
         (2, 2, ("5", None)),
         (4, 5, ("5", None)),
     ]
+
+
+def test_all_rows_may_be_read_before_any_vnode_is_completed():
+    scan = SnapshotScan(3, OwnColumns())
+    state = BackfillState(epoch=4, vnodes=(InProgress(FILES_END, 9),) * 3)
+    read = read_vnodes(state, scan, scan.order, frozenset({0, 2}))
+    assert [(run.first, run.last, run.up_to) for run in read] == [(0, 0, None), (2, 2, None)]
+    begun = BackfillState(epoch=4, vnodes=(InProgress((2, 7), 9),) * 3)
+    assert read_vnodes(begun, scan, scan.order, frozenset({0}))[0].up_to == ("2", "7")
 
 
 # --- repair ---------------------------------------------------------------------------------------

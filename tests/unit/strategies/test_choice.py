@@ -57,6 +57,14 @@ def test_files_in_random_order_are_arranged_if_an_epoch_scans_too_much_for_its_c
     assert (choice.strategy.name, said in choice.reason) == (strategy, True)
 
 
+@pytest.mark.parametrize("files", [SCATTERED, IN_ORDER])
+def test_files_are_read_as_they_are_if_changes_may_wait(chosen, files):
+    choice = chosen(files, visibility="on_finish", rate_limit=10)
+    assert (choice.strategy.name, {*choice.estimates}) == ("snapshot", {"snapshot", "no_shuffle", "arrangement"})
+    assert "so history is read as it lies in the files" in choice.reason
+    assert "snapshot" not in chosen(files, rate_limit=10).estimates
+
+
 def test_files_in_key_order_are_read_in_place(chosen):
     choice = chosen(IN_ORDER, rate_limit=20)
     assert choice.strategy.name == "no_shuffle"

@@ -101,6 +101,7 @@ def planned(upstream, *, progress=None, settings):
         upstream=upstream,
         from_offset=latest,
         offset=latest,
+        newest=latest,
         previous=None,
         storage_options=None,
     )

@@ -72,6 +72,7 @@ def planned(orders, tmp_path, *, previous=None, job=None, **changes):
         upstream=orders.table,
         from_offset=offset_of(0),
         offset=offset_of(1),
+        newest=offset_of(1),
         previous=previous,
         storage_options=None,
     )

@@ -100,6 +100,7 @@ def planned(upstream, location, readings, *, position=None, previous=None, keys=
         upstream=upstream,
         from_offset=latest,
         offset=latest,
+        newest=latest,
         previous=previous,
         storage_options=None,
     )

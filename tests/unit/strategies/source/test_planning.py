@@ -45,6 +45,7 @@ def situation_of(offset, *, state=None, splits=None, first=NONE, previous=None, 
         upstream=Appended(splits or NumberedSplits()),
         from_offset=first,
         offset=offset,
+        newest=offset,
         previous=previous,
         storage_options=None,
     )

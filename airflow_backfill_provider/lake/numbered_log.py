@@ -1,0 +1,160 @@
+"""
+A Delta table of the files of one version of another table, with the number of each file as a partition column.
+
+Spark reads a Delta table as a whole, or by statistics. It does not read chosen files: a condition on their names is
+checked after all files are read. Of this table it reads single files, by their numbers, and does all the rest as for
+the original: deletion vectors, mapped columns, partition values, widened types. The table has a log and no files of
+its own, like a shallow clone.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow.fs as arrow_fs
+from deltalake.fs import DeltaStorageHandler
+
+from airflow_backfill_provider.core.columns import own_columns
+from airflow_backfill_provider.core.errors import TableLogError
+from airflow_backfill_provider.core.location import is_local, parent
+from airflow_backfill_provider.lake.existing import is_table
+from airflow_backfill_provider.lake.log_state import Action, LogState
+from airflow_backfill_provider.lake.small_files import write_file
+from airflow_backfill_provider.lake.storage import storage_errors
+
+_MAPPING = "delta.columnMapping."
+_MODE, _MOST = f"{_MAPPING}mode", f"{_MAPPING}maxColumnId"
+_TABLE_FEATURES = 3
+"""The first version of the protocol for readers that lists features by name."""
+_MAPPED_COLUMNS = 2
+"""The version of the protocol for readers that added mapped columns."""
+_OF_CATALOGS = {"catalogManaged", "catalogOwned-preview"}
+"""Features of a log that a catalog commits to."""
+_NAMED_UUID = "u"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_UUID_DIGITS = 20
+
+
+def number_column(metadata: Mapping[str, Any]) -> str:
+    """Return the name of the column with a file's number, by the metadata of the original table."""
+    fields = json.loads(metadata["schemaString"])["fields"]
+    return own_columns(field["name"] for field in fields).named("file")
+
+
+def write_numbered_log(
+    location: str, table: str, state: LogState, paths: Sequence[str], storage_options: Mapping[str, str]
+) -> None:
+    """
+    Write the log, unless it exists; two writers at once write the same bytes.
+
+    :param location: the folder of the new table.
+    :param table: the canonical location of the original table.
+    :param state: the version of the original table.
+    :param paths: the files in the order of their numbers, as the log has their paths.
+    :raises TableLogError: if the log has other files than these.
+    """
+    if is_table(location, storage_options):
+        return
+    if {*paths} != state.files.keys() or not (state.protocol and state.metadata):
+        raise TableLogError(
+            f"the log of the Delta table at {table} has {len(state.files)} files, and deltalake reads {len(paths)} "
+            "there; restore the log, or rebuild the job with strategy arrangement or no_shuffle"
+        )
+    number = number_column(state.metadata)
+    actions: list[dict[str, Action]] = [
+        {"protocol": _protocol(state.protocol)},
+        {"metaData": _metadata(state.metadata, number, location)},
+        *({"add": _file(state.files[path], table, number, index)} for index, path in enumerate(paths)),
+    ]
+    written = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
+    with storage_errors(location):
+        # A local folder has to exist, and this one may not.
+        folder = parent(location)
+        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(folder, dict(storage_options)))
+        write_file(storage, f"{location[len(folder) + 1 :]}/_delta_log/{0:020d}.json", written.encode("utf-8"))
+
+
+def _protocol(of_table: Action) -> Action:
+    """Return what a reader needs to know; writers have nothing to do with this table."""
+    if of_table["minReaderVersion"] >= _TABLE_FEATURES:
+        features = {*of_table.get("readerFeatures", ())} - _OF_CATALOGS
+    else:
+        features = {"columnMapping"} if of_table["minReaderVersion"] == _MAPPED_COLUMNS else set()
+    # Without deletion vectors, Delta does not tell the index of a row in its file.
+    named = sorted({*features, "deletionVectors"})
+    return {
+        "minReaderVersion": _TABLE_FEATURES,
+        "minWriterVersion": 7,
+        "readerFeatures": named,
+        "writerFeatures": named,
+    }
+
+
+def _metadata(of_table: Action, number: str, location: str) -> Action:
+    schema = json.loads(of_table["schemaString"])
+    properties = dict(of_table.get("configuration") or {})
+    mapping = {name: value for name, value in properties.items() if name.startswith(_MAPPING)}
+    added: dict[str, Any] = {"name": number, "type": "integer", "nullable": True, "metadata": {}}
+    if mapping.get(_MODE, "none") != "none":
+        most = int(mapping.get(_MOST, 0)) + 1
+        mapping[_MOST] = str(most)
+        added["metadata"] = {f"{_MAPPING}id": most, f"{_MAPPING}physicalName": number}
+    schema["fields"].append(added)
+    return {
+        # The same in each attempt.
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, location)),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(schema, separators=(",", ":")),
+        "partitionColumns": [*(of_table.get("partitionColumns") or ()), number],
+        "configuration": mapping,
+        "createdTime": 0,
+    }
+
+
+def _file(entry: Action, table: str, number: str, index: int) -> Action:
+    added = {
+        **entry,
+        "path": _absolute(entry["path"], table),
+        "partitionValues": {**dict(entry.get("partitionValues") or {}), number: str(index)},
+        "dataChange": False,
+    }
+    if vector := entry.get("deletionVector"):
+        added["deletionVector"] = _absolute_vector(vector, table)
+    return added
+
+
+def _absolute(path: str, table: str) -> str:
+    """Return the URI of a file, whose path in the log is a URI that may be relative to the table."""
+    return path if "://" in path or path.startswith(("file:", "/")) else f"{_root(table)}/{path}"
+
+
+def _root(table: str) -> str:
+    if is_local(table):
+        return f"file:{quote(table)}"
+    scheme, _, rest = table.partition("://")
+    return f"{scheme}://{quote(rest)}"
+
+
+def _absolute_vector(vector: Action, table: str) -> Action:
+    """Return the description of a deletion vector with the URI of its file, unless it is in the log itself."""
+    if vector["storageType"] != _NAMED_UUID:
+        return vector
+    text = vector["pathOrInlineDv"]
+    folder, name = text[:-_UUID_DIGITS], uuid.UUID(bytes=_z85_decoded(text[-_UUID_DIGITS:]))
+    path = "/".join(part for part in (_root(table), quote(folder), f"deletion_vector_{name}.bin") if part)
+    return {**vector, "storageType": "p", "pathOrInlineDv": path}
+
+
+def _z85_decoded(text: str) -> bytes:
+    """Decode Z85, in which the log writes the id of a file of deletion vectors."""
+    decoded = b""
+    for start in range(0, len(text), 5):
+        value = 0
+        for digit in text[start : start + 5]:
+            value = value * 85 + _DIGITS.index(digit)
+        decoded += value.to_bytes(4, "big")
+    return decoded

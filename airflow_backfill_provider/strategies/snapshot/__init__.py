@@ -1,0 +1,119 @@
+"""
+``snapshot``: reads one version of the upstream file by file, in no key order, and replays the log afterwards.
+
+Ports what RisingWave made its default for views that nobody reads before they are finished. The version is pinned when
+the job is created, and all chunks are read at it. Changes since then wait in the upstream's log: a window ends at the
+pinned version until all files are read, and then moves on by bounded steps. One difference: here the log that waits is
+the upstream's own, so it is kept only as long as the upstream keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
+from airflow_backfill_provider.strategies.cost import CostEstimate
+from airflow_backfill_provider.strategies.snapshot.scan import SnapshotScan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_backfill_provider.core.job import BackfillJob
+    from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+    from airflow_backfill_provider.core.progress import BackfillState
+    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.engine.job_rows import PlacedRows
+    from airflow_backfill_provider.sources.base import Source
+    from airflow_backfill_provider.sources.description import UpstreamDescription
+    from airflow_backfill_provider.strategies.evidence import Evidence
+    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+
+FILES = "snapshot_files"
+"""The name of the strategy's table, which lists the files of the pinned version."""
+
+
+class Snapshot(Strategy):
+    """Reads files, then replays the log."""
+
+    name: ClassVar[str] = "snapshot"
+    ends_windows: ClassVar[bool] = True
+    only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
+
+    def require_job(self, job: BackfillJob) -> None:
+        """Refuse a view that shows changes before it is finished."""
+        if job.visibility is not Visibility.ON_FINISH:
+            raise InvalidJobError(
+                "visibility: strategy snapshot reads rows in no order of keys, so changes wait until all are read; use "
+                "on_finish, or another strategy"
+            )
+
+    def scan(self, settings: JobSettings) -> SnapshotScan:
+        """Return the scan by file and row."""
+        return SnapshotScan(settings.definition.vnode_count, settings.own_columns)
+
+    def can_read(self, upstream: Source) -> bool:
+        """Return whether rows lie in files that are kept."""
+        return upstream.numbered_files is not None
+
+    def offer(self, evidence: Evidence) -> Offer:
+        """Accept any job whose changes may wait."""
+        del evidence
+        return Offer(
+            fits=True,
+            reason="changes may wait until the view is finished, so history is read as it lies in the files, without "
+            "sorting or copying it",
+        )
+
+    def cost(self, evidence: Evidence) -> CostEstimate:
+        """Estimate from reading each file once."""
+        return evidence.cost(evidence.bytes, parallelism=evidence.job.parallelism)
+
+    def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
+        """Return the point of the upstream's history at which all files are read."""
+        del job
+        return upstream.point(described.offset)
+
+    def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:
+        """Delete the list of files."""
+        from airflow_backfill_provider.lake.dropping import drop_table
+
+        drop_table(settings.own_table(FILES), storage_options)
+
+    def plan(self, situation: Situation) -> SnapshotPlan:
+        """Plan with the files of the pinned version."""
+        from airflow_backfill_provider.strategies.snapshot.planning import plan_files
+
+        return plan_files(situation)
+
+    def window_end(
+        self, settings: JobSettings, state: BackfillState, upstream: Source, from_offset: Offset, newest: Offset
+    ) -> Offset:
+        """Return the pinned version until all files are read, and then the end of the next step."""
+        from airflow_backfill_provider.strategies.snapshot.planning import replay_end
+
+        return replay_end(settings, state, upstream, from_offset, newest)
+
+    def placed(
+        self, spark: SparkSession, settings: JobSettings, upstream: Source, storage_options: Mapping[str, str] | None
+    ) -> PlacedRows:
+        """Return how to read the rows of the pinned version with the files that they lie in."""
+        del storage_options
+        from airflow_backfill_provider.strategies.snapshot.planning import files_of
+
+        return partial(
+            files_of(upstream).rows,
+            spark,
+            settings.first_offset,
+            settings.own_table(FILES),
+            self.scan(settings).columns,
+        )
+
+    def reader(self, context: ReaderContext) -> SnapshotReader:
+        """Return the reader of chunks."""
+        from airflow_backfill_provider.strategies.snapshot.reader import FilesReader
+
+        return FilesReader(context)

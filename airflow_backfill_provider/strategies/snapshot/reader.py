@@ -1,0 +1,152 @@
+"""Reads chunks of files on Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.errors import MissingRowsError
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange, Position
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.engine.job_rows import JobRows
+from airflow_backfill_provider.engine.observed_rows import ObservedRows
+from airflow_backfill_provider.engine.predicates import in_any
+from airflow_backfill_provider.sources.numbered_files import NumberedFiles
+from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.strategies.snapshot.planning import files_of
+from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, place_of
+
+logger = logging.getLogger(__name__)
+
+_COUNT = "rows"
+
+
+class FilesChunk:
+    """
+    Rows of some files as of the pinned version, which never change.
+
+    :param job_rows: the upstream's rows that belong to the job.
+    :param files: the upstream's files.
+    :param offset: the pinned version.
+    :param ranges: the ranges of (file, row).
+    """
+
+    def __init__(self, job_rows: JobRows, files: NumberedFiles, offset: Offset, ranges: Sequence[KeyRange]) -> None:
+        self._job_rows = job_rows
+        self._files = files
+        self._offset = offset
+        self._ranges = ranges
+        self._observed: ObservedRows | None = None
+        self._is_written = False
+
+    def rows(self) -> DataFrame:
+        """Return the rows, which are counted when they are written."""
+        self._observed = ObservedRows(self._read(), {_COUNT: F.count("*")})
+        return self._observed.rows
+
+    def count(self) -> Mapping[int, int]:
+        """
+        Return the number of rows, as counted when they were written; else read and count them.
+
+        :raises MissingRowsError: if the files have more or fewer.
+        """
+        found = None if self._is_written or self._observed is None else self._observed.result()
+        rows = self._read_again() if found is None else int(found[_COUNT])
+        self._require_all(rows)
+        return {0: rows} if rows else {}
+
+    def require_sound(self) -> None:
+        """Remember that an earlier attempt has written the rows, so that they are not counted on their way now."""
+        self._is_written = True
+
+    def _read(self) -> DataFrame:
+        ranges = [_by_files(covered) for covered in self._ranges]
+        return self._job_rows.at_start().filter(in_any(self._job_rows.scan, ranges))
+
+    def _read_again(self) -> int:
+        # Delta would answer a plain count from its log.
+        return int(self._read().agg(F.sum(F.lit(1)).alias(_COUNT)).collect()[0][_COUNT] or 0)
+
+    def _require_all(self, rows: int) -> None:
+        """Compare the number of rows with what the log, and else the files, say of those that are read as a whole."""
+        is_part = self._job_rows.is_restricted or self._job_rows.keys != EVERYTHING
+        for covered in self._ranges:
+            is_part |= any(place_of(end)[1] != BEFORE_ROWS for end in (covered.after, covered.up_to) if end)
+        numbers = [number for covered in self._ranges for number in self._numbers(covered)]
+        files = self._files.files(self._offset)
+        logged = sum(files[number].live for number in numbers)
+        if rows == logged or (is_part and rows < logged):
+            return
+        counted = self._files.counted(self._offset, numbers)
+        if counted is None or rows == counted or (is_part and rows < counted):
+            logger.warning(
+                "%s: the log counts %d rows in the files of a chunk, but they have %d",
+                self._job_rows.location,
+                logged,
+                rows,
+            )
+            return
+        raise MissingRowsError(
+            f"{len(numbers)} files of {self._job_rows.location} have {counted} rows as of offset {self._offset}, but "
+            f"{rows} were read; run the epoch again, and repair the table if that fails, too"
+        )
+
+    def _numbers(self, covered: KeyRange) -> range:
+        """Return the numbers of the files in a range."""
+        first = 0 if covered.after is None else place_of(covered.after)[0]
+        count = len(self._files.files(self._offset))
+        if covered.up_to is None or covered.up_to == FILES_END:
+            return range(min(first, count), count)
+        number, row = place_of(covered.up_to)
+        return range(first, number if row == BEFORE_ROWS else number + 1)
+
+
+class FilesReader(SnapshotReader):
+    """
+    Reads chunks of files.
+
+    :param context: the objects that the reader works with.
+    """
+
+    counts_before_changes: ClassVar[bool] = False
+    counts_while_writing: ClassVar[bool] = True
+
+    def __init__(self, context: ReaderContext) -> None:
+        self._context = context
+
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
+        """Return the rows in some ranges."""
+        del barrier
+        context = self._context
+        files, offset = files_of(context.upstream), context.settings.first_offset
+        return nullcontext(FilesChunk(context.job_rows, files, offset, ranges))
+
+    def check(self, barrier: Barrier) -> None:
+        """
+        Check the keys of all rows before the epoch that finishes the view.
+
+        Chunks are no ranges of keys, so rows with one key may lie in different ones.
+        """
+        if not (barrier.completes and barrier.parts):
+            return
+        to_offset, job_rows = barrier.upstream.to_offset, self._context.job_rows
+        job_rows.measure_chunk(job_rows.at(to_offset), expected=self._context.upstream.row_count(to_offset))
+
+
+def _by_files(covered: KeyRange) -> KeyRange:
+    """Return the same range, without the row where it begins or ends with a whole file."""
+    return KeyRange(_by_file(covered.after), _by_file(covered.up_to))
+
+
+def _by_file(position: Position | None) -> Position | None:
+    if position is None:
+        return None
+    number, row = place_of(position)
+    # At or before (7,) is every row of file 7 and of those before it.
+    return (number - 1,) if row == BEFORE_ROWS else position
