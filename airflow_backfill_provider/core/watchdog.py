@@ -12,7 +12,7 @@ import datetime as dt
 import itertools
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -106,6 +106,12 @@ class ChangeFeed:
     replaced: str = ""
     unfinished: str = ""
     unanswered: str = ""
+
+    def needing(self, offset: Offset, since: dt.datetime) -> ChangeFeed:
+        """Return the same, if an offset is needed, too, whose files or changes are kept since a time."""
+        if self.needed is not None and self.needed_since is not None and self.needed_since <= since:
+            return self
+        return replace(self, needed=offset, needed_since=since)
 
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
         """

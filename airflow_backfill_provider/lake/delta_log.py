@@ -48,6 +48,7 @@ class Commit:
     :param transactions: application transaction id → version that the commit recorded.
     :param changes_data: whether it added, removed or changed rows (compaction does not).
     :param replaces_metadata: whether it wrote schema, properties and table id again.
+    :param removes_files: whether it removed a data file from the table (compaction does).
     """
 
     version: int
@@ -57,6 +58,7 @@ class Commit:
     transactions: Mapping[str, int]
     changes_data: bool
     replaces_metadata: bool
+    removes_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def _recorded_time(info: Mapping[str, object]) -> dt.datetime | None:
 def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], modified: dt.datetime) -> Commit:
     info: Mapping[str, object] = {}
     transactions: dict[str, int] = {}
-    changes_data = replaces_metadata = False
+    changes_data = replaces_metadata = removes_files = False
     for action in actions:
         for kind, content in action.items():
             if kind == "commitInfo":
@@ -233,6 +235,7 @@ def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], mod
                 replaces_metadata = True
             elif kind == "cdc" or (kind in {"add", "remove"} and content.get("dataChange", True)):
                 changes_data = True
+            removes_files |= kind == "remove"
     metadata = info.get("userMetadata")
     return Commit(
         version=version,
@@ -242,4 +245,5 @@ def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], mod
         transactions=transactions,
         changes_data=changes_data,
         replaces_metadata=replaces_metadata,
+        removes_files=removes_files,
     )

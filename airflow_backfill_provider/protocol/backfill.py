@@ -6,7 +6,7 @@ Opening a job reads nothing; every method reads the current state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,7 @@ from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.sources import Source, open_source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.state.verifications import Verifications
+from airflow_backfill_provider.strategies import KINDS
 
 
 @dataclass(frozen=True)
@@ -119,20 +120,37 @@ class Backfill:
         last = self.store.last_epoch()
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
+        state = self.store.state()
         return ReadBackfill(
             settings=settings,
-            state=self.store.state(),
+            state=state,
             barriers=tuple(barriers),
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
-            feed=self.upstream.change_feed(
-                read_up_to(settings, barriers, commits),
-                changes_needed_after(settings, barriers, commits),
-                created_on=settings.upstream,
-                reached=reached_point(settings, barriers),
-            ),
+            feed=self._read_feed(settings, state, barriers, commits),
             **self._read_verifications(settings),
         )
+
+    def _read_feed(
+        self,
+        settings: JobSettings,
+        state: BackfillState,
+        barriers: Sequence[Barrier],
+        commits: Sequence[EpochCommit],
+    ) -> ChangeFeed:
+        """Return what the job still needs of the upstream: its changes, and files while the job reads these."""
+        feed = self.upstream.change_feed(
+            read_up_to(settings, barriers, commits),
+            changes_needed_after(settings, barriers, commits),
+            created_on=settings.upstream,
+            reached=reached_point(settings, barriers),
+        )
+        files = self.upstream.numbered_files
+        needed = KINDS.named(settings.strategy).files_needed(settings, state)
+        if files is None or needed is None or feed.replaced or settings.cancelled:
+            return feed
+        removal = files.first_removal(needed)
+        return feed if removal is None else feed.needing(*removal)
 
     def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
         """Read the results of verifications; if that fails, return the reason, so that the rest is still shown."""

@@ -7,6 +7,7 @@ its file, and its index in the file.
 
 from __future__ import annotations
 
+import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,6 +55,18 @@ class NumberedFiles(ABC):
 
         :returns: ``None`` if that cannot be told without reading the rows.
         :raises DataFileError: if a file is gone.
+        """
+
+    @abstractmethod
+    def kept_for(self) -> dt.timedelta | None:
+        """Return how long files are kept after they were removed, and changes as well; ``None`` if unknown."""
+
+    @abstractmethod
+    def first_removal(self, after: Offset) -> tuple[Offset, dt.datetime] | None:
+        """
+        Return the first offset after another one that removed a file, and when it was committed.
+
+        :returns: ``None`` if there is none among the next ones.
         """
 
     @abstractmethod

@@ -160,6 +160,13 @@ class Strategy(ABC):
     def offer(self, evidence: Evidence) -> Offer:
         """Return whether the strategy suits a job, for ``auto``."""
 
+    def require_possible(self, evidence: Evidence) -> None:  # noqa: B027 - most depend on nothing that ends
+        """
+        Refuse a job that names the strategy and cannot be finished with it.
+
+        :raises InvalidJobError: with what to do.
+        """
+
     @abstractmethod
     def cost(self, evidence: Evidence) -> CostEstimate:
         """Estimate the cost of a whole backfill."""
@@ -212,6 +219,11 @@ class Strategy(ABC):
         """
         del settings, state, upstream, from_offset
         return newest
+
+    def files_needed(self, settings: JobSettings, state: BackfillState) -> Offset | None:
+        """Return the offset whose files an unfinished job still has to read; by default ``None``."""
+        del settings, state
+        return None
 
     def placed(
         self, spark: SparkSession, settings: JobSettings, upstream: Source, storage_options: Mapping[str, str] | None

@@ -48,6 +48,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
                 f"strategy: {named.name} cannot read {upstream.location}; use auto, or "
                 f"{', '.join(kind.name for kind in suited)}"
             )
+        named.require_possible(evidence)
         return StrategyChoice(named, "the job asks for it", estimates)
     against: list[str] = []
     for kind in could:

@@ -8,6 +8,7 @@ whole table.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class Evidence:
     :param rows: the number of the job's rows.
     :param overlap: see :func:`overlap_of`.
     :param used_share: the estimated share of the upstream's bytes that the job uses.
+    :param files_kept_for: how long the upstream keeps files and changes that are no longer current; ``None`` if it has
+        no files, or that is unknown.
     """
 
     job: BackfillJob
@@ -48,6 +51,7 @@ class Evidence:
     rows: int
     overlap: float
     used_share: float
+    files_kept_for: dt.timedelta | None = None
 
     @classmethod
     def of(cls, job: BackfillJob, upstream: Source, described: UpstreamDescription) -> Evidence:
@@ -65,6 +69,7 @@ class Evidence:
             rows=rows_of(upstream.blocks(described.offset, key_order), job, key_order),
             overlap=1.0 if upstream.reads_whole else overlap_of(files, order),
             used_share=_share_of_columns(job, described),
+            files_kept_for=None if upstream.numbered_files is None else upstream.numbered_files.kept_for(),
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from airflow_backfill_provider.lake.log_state import log_state
 from airflow_backfill_provider.lake.numbered_log import number_column, write_numbered_log
 from airflow_backfill_provider.lake.storage import log_errors
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
+from airflow_backfill_provider.sources.delta.windows import COMMITS_WORTH_READING
 from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
 
 if TYPE_CHECKING:
@@ -60,6 +62,19 @@ class DeltaNumberedFiles(NumberedFiles):
         if not all(file.is_exact for file in chosen):
             return None
         return sum(data_files.footer_rows(file.path) - (file.stored - file.live) for file in chosen)
+
+    def kept_for(self) -> dt.timedelta | None:
+        """Return the shorter of the retention of files and of the log."""
+        return self._source.changes_kept_for()
+
+    def first_removal(self, after: Offset) -> tuple[Offset, dt.datetime] | None:
+        """Look at the next commits; a compaction removes files, too."""
+        log, latest = self._source.log, version_of(self._source.latest())
+        for version in range(version_of(after) + 1, min(version_of(after) + COMMITS_WORTH_READING, latest) + 1):
+            commit = log.commit(version)
+            if commit is not None and commit.removes_files:
+                return offset_of(version), commit.timestamp
+        return None
 
     def few_changes(self, after: Offset, newest: Offset, *, rows: int, steps: int) -> Offset:
         """Return the last version up to which the commits report no more changed rows."""

@@ -9,10 +9,12 @@ the upstream's own, so it is kept only as long as the upstream keeps it.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
@@ -60,13 +62,30 @@ class Snapshot(Strategy):
         return upstream.numbered_files is not None
 
     def offer(self, evidence: Evidence) -> Offer:
-        """Accept any job whose changes may wait."""
-        del evidence
+        """Accept any job whose changes may wait, if the files last long enough."""
+        if too_long := self._too_long(evidence):
+            return Offer(fits=False, reason=too_long)
         return Offer(
             fits=True,
             reason="changes may wait until the view is finished, so history is read as it lies in the files, without "
             "sorting or copying it",
         )
+
+    def require_possible(self, evidence: Evidence) -> None:
+        """Refuse a job that takes longer than the upstream keeps its files."""
+        if too_long := self._too_long(evidence):
+            raise InvalidJobError(
+                f"strategy: snapshot cannot end in time: {too_long}; keep them longer, raise the rate limit, or use "
+                "another strategy"
+            )
+
+    def _too_long(self, evidence: Evidence) -> str:
+        """Return why the upstream does not keep the files long enough; an empty text if it does."""
+        kept, needed = evidence.files_kept_for, dt.timedelta(hours=self.cost(evidence).hours)
+        if kept is None or needed <= kept:
+            return ""
+        takes, keeps = duration(needed.total_seconds()), duration(kept.total_seconds())
+        return f"the backfill takes about {takes}, and the upstream keeps files and changes for {keeps}"
 
     def cost(self, evidence: Evidence) -> CostEstimate:
         """Estimate from reading each file once."""
@@ -88,6 +107,12 @@ class Snapshot(Strategy):
         from airflow_backfill_provider.strategies.snapshot.planning import plan_files
 
         return plan_files(situation)
+
+    def files_needed(self, settings: JobSettings, state: BackfillState) -> Offset | None:
+        """Return the pinned version until all files are read."""
+        from airflow_backfill_provider.strategies.snapshot.planning import are_files_read
+
+        return None if state.completed or are_files_read(state) else settings.first_offset
 
     def window_end(
         self, settings: JobSettings, state: BackfillState, upstream: Source, from_offset: Offset, newest: Offset

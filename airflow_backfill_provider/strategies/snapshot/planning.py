@@ -74,6 +74,17 @@ def plan_files(situation: Situation) -> SnapshotPlan:
     return SnapshotPlan(row_count, tuple(parts))
 
 
+def next_range(
+    files: Sequence[NumberedFile], position: Position | None, rate_limit: int | None, *, is_present: bool
+) -> KeyRange:
+    """
+    Return the range that one task run reads next.
+
+    :param is_present: whether nothing is left once all files are read, because nothing has changed since.
+    """
+    return _covered([*_runs(files, position, rate_limit, 1.0)], files, is_present=is_present)
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """

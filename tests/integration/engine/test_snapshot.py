@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import DuplicateKeyError, InvalidJobError
+from airflow_backfill_provider.core.errors import DataFileError, DuplicateKeyError, InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import InProgress
 from airflow_backfill_provider.lake.existing import is_table
@@ -265,3 +265,17 @@ def test_a_zombie_writes_nothing(scattered: Lakehouse) -> None:
     scattered.assert_truth()
     scattered.finish()
     scattered.assert_equals_query(DIRECTLY)
+
+
+def test_files_that_were_vacuumed_too_early_are_named(scattered: Lakehouse) -> None:
+    """I6: never missing rows."""
+    begin(scattered)
+    scattered.epoch()
+    scattered.sql("OPTIMIZE {upstream}")
+    assert scattered.backfill.read().feed.needed is not None, "the headroom counts from the compaction"
+    session = scattered.spark.newSession()
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    session.sql(f"VACUUM {scattered.upstream} RETAIN 0 HOURS")
+    with pytest.raises(DataFileError, match="rebuild"):
+        scattered.epoch()
+    assert not scattered.backfill.status().finished

@@ -390,3 +390,11 @@ def test_a_job_has_reached_its_newest_barrier_whether_it_is_committed_or_not():
     assert reached_point(settings, others) is None
     arranged = settings_of(start=HistoryPoint(offset=5, mark="then"))
     assert reached_point(arranged, others) == HistoryPoint(offset=5, mark="then")
+
+
+def test_of_files_and_changes_that_are_needed_the_older_ones_count():
+    feed = ChangeFeed(latest=Offset(9), kept_for=dt.timedelta(days=7))
+    needed = feed.needing(Offset(5), NOW)
+    assert needed.headroom(NOW + dt.timedelta(days=2)) == dt.timedelta(days=5)
+    assert needed.needing(Offset(7), NOW + dt.timedelta(hours=1)) is needed
+    assert needed.needing(Offset(3), NOW - dt.timedelta(days=1)).headroom(NOW) == dt.timedelta(days=6)

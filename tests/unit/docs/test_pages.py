@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import cdc_example, plan_example, reference_tables, source_example, terminal_picture
+from docs import cdc_example, plan_example, reference_tables, snapshot_example, source_example, terminal_picture
 from docs.generated import filled, names_in, refilled
 
 CHECKOUT = Path(__file__).parents[3]
@@ -53,6 +53,13 @@ def test_the_example_of_source_says_what_the_page_shows():
     page, blocks = source_example.PAGE.read_text(encoding="utf-8"), source_example.make()
     assert refilled(page, blocks) == page
     assert {name for name in names_in(page) if name.startswith("source ")} == set(blocks)
+
+
+def test_the_example_of_snapshot_says_what_the_page_shows():
+    """I1: the example compares its view with the upstream's rows after each epoch."""
+    page, blocks = snapshot_example.PAGE.read_text(encoding="utf-8"), snapshot_example.make()
+    assert refilled(page, blocks) == page
+    assert {name for name in names_in(page) if name.startswith("snapshot ")} == set(blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))

@@ -90,7 +90,7 @@ def test_some_hundred_cases_have_every_kind_of_name_and_feature():
         (strategy, visibility)
         for strategy in ("no_shuffle", "arrangement")
         for visibility in ("every_epoch", "on_finish")
-    }
+    } | {("snapshot", "on_finish")}
 
 
 def test_most_queries_are_row_level():

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies.evidence import Evidence
 from airflow_backfill_provider.strategies.snapshot import FILES, Snapshot
+from airflow_backfill_provider.strategies.snapshot.scan import FILES_END
 from tests.builders import Orders, job_of, settings_of
+from tests.unit.strategies.scan_states import state_of
 
 KIND = Snapshot()
 
@@ -25,6 +31,31 @@ def test_it_is_for_views_that_nobody_reads_before_they_are_finished():
     offer = KIND.offer(evidence(visibility="on_finish", rate_limit=10))
     assert offer.fits
     assert offer.reason.startswith("changes may wait until the view is finished")
+
+
+def test_it_must_end_before_the_upstream_removes_its_files():
+    """200 epochs of 30 seconds, and the creation, take 1.7 hours."""
+    asked = {"visibility": "on_finish", "rate_limit": 1}
+    enough = replace(evidence(**asked), files_kept_for=dt.timedelta(hours=2))
+    assert KIND.offer(enough).fits
+    KIND.require_possible(enough)
+    too_short = replace(enough, files_kept_for=dt.timedelta(hours=1))
+    assert KIND.offer(too_short).reason.startswith("the backfill takes about 1 h 40 min, and the upstream keeps")
+    with pytest.raises(InvalidJobError, match=r"^strategy: snapshot cannot end in time: .* raise the rate limit"):
+        KIND.require_possible(too_short)
+    KIND.require_possible(replace(enough, files_kept_for=None))
+
+
+def test_the_files_of_the_pinned_version_are_needed_until_all_are_read():
+    pinned = HistoryPoint(offset=Offset(4))
+    settings = settings_of(job_of(strategy="snapshot"), strategy="snapshot", start=pinned)
+    for progress, needed in (
+        (NotStarted(), Offset(4)),
+        (InProgress((3, 9), 40), Offset(4)),
+        (InProgress(FILES_END, 40), None),
+        (Completed(FILES_END, 40), None),
+    ):
+        assert KIND.files_needed(settings, state_of(*[progress] * 4)) == needed
 
 
 def test_each_byte_is_read_once_whatever_the_order_of_the_keys():

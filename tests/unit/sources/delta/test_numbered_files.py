@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from deltalake import DeltaTable
 
@@ -51,6 +53,20 @@ def test_nothing_is_counted_if_it_is_unknown_how_many_rows_are_deleted(orders):
     hide(orders.path, added_in(orders.path, 0), [1], cardinality=99)
     assert files_of(orders).counted(Offset(3), [0]) is None
     assert files_of(orders).counted(Offset(3), [1]) == 2
+
+
+def test_a_compaction_is_the_first_commit_that_removes_a_file(orders):
+    """What was removed is vacuumed sooner or later, whether or not a row has changed."""
+    files = files_of(orders)
+    assert files.first_removal(Offset(0)) is None
+    orders.add(20)
+    DeltaTable(orders.path).optimize.compact()
+    orders.remove(9)
+    removal = files.first_removal(Offset(0))
+    assert removal is not None
+    assert removal[0] == Offset(4)
+    assert files.first_removal(Offset(5)) is None
+    assert files.kept_for() == dt.timedelta(days=7)
 
 
 def commit(orders, version, *, adds=1, rows=None, data_change=True, **metrics):
