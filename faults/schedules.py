@@ -152,7 +152,7 @@ class Schedule:
             crash_points.install(None)
         store: BackfillStore = self.backfilling.store
         if store.settings().incarnation == settings.incarnation:
-            before.require_successor(store.state(), settings.key_order)
+            before.require_successor(store.state(), settings.position_order)
 
     def _hold_truth(self) -> None:
         """Hold I1, unless an epoch is half done."""
@@ -165,7 +165,7 @@ class Schedule:
 def play(_: int, random: random.Random) -> Outcome:
     """Play one schedule."""
     vnode_count = random.choice(VNODE_COUNTS)
-    strategy = random.choice(["no_shuffle", "arrangement"])
+    strategy = random.choice(["no_shuffle", "arrangement", "snapshot"])
     job: dict[str, Any] = {
         "query": PAID,
         "rate_limit": random.choice([1, 2, 3]),
@@ -173,6 +173,8 @@ def play(_: int, random: random.Random) -> Outcome:
         "vnode_count": vnode_count,
         "visibility": random.choice(["every_epoch", "every_epoch", "on_finish"]),
     }
+    if strategy == "snapshot":
+        job |= {"visibility": "on_finish", "parallelism": random.randint(1, min(3, vnode_count))}
     if strategy == "arrangement":
         job["parallelism"] = random.randint(1, min(3, vnode_count))
         job["distribution_key"] = random.choice(LAYOUTS)

@@ -1,4 +1,4 @@
-"""What an engine does with a job's rows, in plain Python for both strategies: vnodes, chunks and net changes.
+"""What an engine does with the rows of a Delta table, in plain Python for all strategies: vnodes, chunks, net changes.
 
 Spark is not imitated, its results are: changes are found by comparing versions instead of reading a change feed."""
 
@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import DuplicateKeyError
-from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyRange, Position
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from tests.builders import Key, Logged, commit_file, logged
 from tests.plain_arrangement import Change, PlainArrangement, Row, Rows
 
@@ -49,7 +51,8 @@ class PlainSource:
         self.job = settings.definition
         self.scan = settings.scan
         self.order = settings.scan.order
-        self.by_vnode = self.order != settings.key_order
+        self.by_vnode = settings.own_columns.vnode in self.order.names
+        self.by_file = not self.by_vnode and self.order != settings.key_order
         self.key = settings.key_order
         self.keys = settings.keys
         self.names = self.key.names
@@ -114,8 +117,26 @@ class PlainSource:
         return {position: row for position, row in rows.items() if self.covers(ranges, position)}
 
     def covers(self, ranges: Iterable[KeyRange], position: Position) -> bool:
-        """Return whether a position lies in one of some ranges."""
+        """Return whether a position lies in one of some ranges; under ``snapshot``, a row's place in the files."""
+        if self.by_file:
+            ranges = [*ranges]
+            if EVERYTHING in ranges:
+                return True
+            # A row that the pinned version does not have is read by no chunk.
+            place = self.places.get(position)
+            return place is not None and any(covered.contains(place, self.order) for covered in ranges)
         return any(covered.contains(position, self.order) for covered in ranges)
+
+    @cached_property
+    def places(self) -> dict[Key, Position]:
+        """The number of the file and the index of the row of each key, in the version that all files are read at."""
+        assert self._settings.start is not None
+        path, offset = self.job.upstream.location, self._settings.start.offset
+        found = {}
+        for number, file in enumerate(DeltaSource(path).numbered_files.files(offset)):
+            for index, row in enumerate(pq.read_table(f"{path}/{file.path}").to_pylist()):
+                found[self.key_of(row)] = (number, index)
+        return found
 
     def by_key(self, rows: Mapping[Position, Row | None]) -> dict[Key, Row | None]:
         """Return the row of each key; a key that moved between vnodes has the row of its new vnode."""
@@ -187,7 +208,7 @@ class PlainSource:
 
     def ensure_arrangement(self) -> None:
         """Make the arrangement's base, if the strategy has one and it is not there."""
-        if self._settings.start is not None:
+        if self.by_vnode and self._settings.start is not None:
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             self.arrangement.ensure(lambda: self.at(self._settings.start.offset.number))
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
-from faults.mutants import core, databases, engine, execution, lake, protocol, state, strategies
+from faults.mutants import core, databases, engine, execution, lake, protocol, snapshot, state, strategies
 from faults.mutants.mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +39,7 @@ MUTANTS = (
     *state.MUTANTS,
     *databases.MUTANTS,
     *strategies.MUTANTS,
+    *snapshot.MUTANTS,
     *protocol.MUTANTS,
     *engine.MUTANTS,
     *execution.MUTANTS,

@@ -154,7 +154,7 @@ class Backfilling:
 
     def finish_watched(self) -> list[EpochCommit]:
         """Run epochs until there is nothing to do, and hold I1 and I3 after each."""
-        order, before, commits = self.store.settings().key_order, self.store.state(), []
+        order, before, commits = self.store.settings().position_order, self.store.state(), []
         for commit in self.epochs():
             self.assert_truth()
             after = self.store.state()

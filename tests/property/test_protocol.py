@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -65,7 +66,7 @@ def change_settings(backfilling, kind, value, vnode=None):
         mutations.throttle_job(value, **asked)
     elif kind == "repair":
         mutations.repair_job(keys=[[value]], vnodes=[vnode % backfilling.job.vnode_count], **asked)
-    elif backfilling.store.settings().strategy == "arrangement":
+    elif backfilling.store.settings().strategy != "no_shuffle":
         mutations.rescale_job(min(value, backfilling.job.vnode_count), **asked)
 
 
@@ -89,7 +90,7 @@ def epoch(backfilling, point=None, random=None):
 
     if not died(point, work):
         backfilling.assert_truth()
-    before.require_successor(backfilling.store.state(), backfilling.store.settings().key_order)
+    before.require_successor(backfilling.store.state(), backfilling.store.settings().position_order)
 
 
 def share_what_is_left(backfilling, barrier, random):
@@ -176,6 +177,20 @@ def test_the_view_of_an_arrangement_is_the_query_whatever_happens(initial, steps
         play(backfilling, steps)
 
 
+@given(INITIAL, HISTORIES, st.integers(1, 3))
+@settings(max_examples=24)
+def test_the_view_of_a_snapshot_is_the_query_whatever_happens(initial, steps, parallelism):
+    """I1 to I4: while files are read, while the log is replayed, and afterwards."""
+    with TemporaryDirectory() as folder:
+        job = {"strategy": "snapshot", "parallelism": parallelism, "query": PAID, "rate_limit": 2}
+        backfilling = Backfilling(Path(folder), **job)
+        # Several files.
+        for start in range(0, max(len(initial), 1), 3):
+            backfilling.orders.add(*initial[start : start + 3])
+        backfilling.create()
+        play(backfilling, steps)
+
+
 MEANWHILE = st.one_of(
     st.tuples(st.just("add"), st.sampled_from(IDS)),
     st.tuples(st.just("change"), st.sampled_from(IDS)),
@@ -235,12 +250,14 @@ EPOCHS = 5
     INITIAL,
     st.lists(st.lists(MEANWHILE, max_size=2), min_size=EPOCHS, max_size=EPOCHS),
     st.integers(2, EPOCHS),
-    st.sampled_from(["no_shuffle", "arrangement"]),
-    st.sampled_from(Visibility),
+    st.sampled_from(
+        [("snapshot", Visibility.ON_FINISH), *itertools.product(["no_shuffle", "arrangement"], Visibility)]
+    ),
 )
 @settings(max_examples=16)
-def test_several_epochs_in_one_task_run_end_like_as_many_task_runs(initial, times, most, strategy, visibility):
+def test_several_epochs_in_one_task_run_end_like_as_many_task_runs(initial, times, most, reading):
     """I1 after each epoch, and the same barriers, commits and rows: no state is kept between two epochs."""
+    strategy, visibility = reading
     left = []
     for epochs in (1, most):
         with TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import DataFileError, DuplicateKeyError, InvalidJobError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, DuplicateKeyError, InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import InProgress
 from airflow_backfill_provider.lake.existing import is_table
@@ -276,6 +276,6 @@ def test_files_that_were_vacuumed_too_early_are_named(scattered: Lakehouse) -> N
     session = scattered.spark.newSession()
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     session.sql(f"VACUUM {scattered.upstream} RETAIN 0 HOURS")
-    with pytest.raises(DataFileError, match="rebuild"):
+    with pytest.raises(ChangeFeedGapError, match="they were vacuumed"):
         scattered.epoch()
     assert not scattered.backfill.status().finished
