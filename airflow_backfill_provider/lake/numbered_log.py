@@ -21,7 +21,6 @@ from deltalake.fs import DeltaStorageHandler
 from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.errors import TableLogError
 from airflow_backfill_provider.core.location import is_local, parent
-from airflow_backfill_provider.lake.existing import is_table
 from airflow_backfill_provider.lake.log_state import Action, LogState
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
@@ -39,32 +38,25 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!
 _UUID_DIGITS = 20
 
 
-def number_column(metadata: Mapping[str, Any]) -> str:
-    """Return the name of the column with a file's number, by the metadata of the original table."""
-    fields = json.loads(metadata["schemaString"])["fields"]
-    return own_columns(field["name"] for field in fields).named("file")
-
-
 def write_numbered_log(
     location: str, table: str, state: LogState, paths: Sequence[str], storage_options: Mapping[str, str]
 ) -> None:
     """
-    Write the log, unless it exists; two writers at once write the same bytes.
+    Write the log; two writers at once write the same bytes.
 
-    :param location: the folder of the new table.
+    :param location: the folder of the new table; the number is its last column.
     :param table: the canonical location of the original table.
     :param state: the version of the original table.
     :param paths: the files in the order of their numbers, as the log has their paths.
     :raises TableLogError: if the log has other files than these.
     """
-    if is_table(location, storage_options):
-        return
     if {*paths} != state.files.keys() or not (state.protocol and state.metadata):
         raise TableLogError(
             f"the log of the Delta table at {table} has {len(state.files)} files, and deltalake reads {len(paths)} "
             "there; restore the log, or rebuild the job with strategy arrangement or no_shuffle"
         )
-    number = number_column(state.metadata)
+    fields = json.loads(state.metadata["schemaString"])["fields"]
+    number = own_columns(field["name"] for field in fields).named("file")
     actions: list[dict[str, Action]] = [
         {"protocol": _protocol(state.protocol)},
         {"metaData": _metadata(state.metadata, number, location)},

@@ -170,7 +170,7 @@ PLAIN = (JobVariant("no_shuffle", {"strategy": "no_shuffle"}), JobVariant("arran
 SKIPPING = JobVariant("no_shuffle with deletion vectors", {"strategy": "no_shuffle", **DELETION_VECTORS})
 """Recommended for views that are kept fresh."""
 
-FASTEST = JobVariant("no_shuffle with deletion vectors, hidden until finished", {"strategy": "no_shuffle", **HIDDEN})
+FASTEST = JobVariant("snapshot with deletion vectors", {"strategy": "snapshot", **HIDDEN})
 """Recommended for a first backfill."""
 
 VARIANTS = (
@@ -178,6 +178,7 @@ VARIANTS = (
     SKIPPING,
     JobVariant("arrangement with deletion vectors", {"strategy": "arrangement", **DELETION_VECTORS}),
     FASTEST,
+    JobVariant("no_shuffle with deletion vectors, hidden until finished", {"strategy": "no_shuffle", **HIDDEN}),
     JobVariant("arrangement with deletion vectors, hidden until finished", {"strategy": "arrangement", **HIDDEN}),
 )
 

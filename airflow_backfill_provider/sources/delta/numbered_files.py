@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.existing import is_table
 from airflow_backfill_provider.lake.log_state import log_state
-from airflow_backfill_provider.lake.numbered_log import number_column, write_numbered_log
+from airflow_backfill_provider.lake.numbered_log import write_numbered_log
 from airflow_backfill_provider.lake.storage import log_errors
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.delta.windows import COMMITS_WORTH_READING
@@ -92,20 +93,25 @@ class DeltaNumberedFiles(NumberedFiles):
 
         from airflow_backfill_provider.sources.by_key import column
 
+        if not is_table(folder, self._options):
+            self._number(offset, folder)
+        table = spark.read.format("delta").load(folder)
+        file, row = names
+        *columns, number = table.columns
+        return table.select(
+            *map(column, columns),
+            F.col(number).alias(file),
+            table.metadataColumn("_metadata").getField("row_index").alias(row),
+        )
+
+    def _number(self, offset: Offset, folder: str) -> None:
+        """Write the log that numbers the files of a version."""
         data_files = self._source.files_at(offset)
         with log_errors(self._path):
             state = log_state(data_files.storage, data_files.version)
         by_path = {unquote(path): path for path in state.files}
         in_order = [by_path.get(file.path, file.path) for file in self.files(offset)]
         write_numbered_log(folder, self._path, state, in_order, self._options)
-        table = spark.read.format("delta").load(folder)
-        file, row = names
-        number = number_column(state.metadata)
-        return table.select(
-            *(column(name) for name in table.columns if name != number),
-            F.col(number).alias(file),
-            table.metadataColumn("_metadata").getField("row_index").alias(row),
-        )
 
 
 def _changed_rows(actions: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
