@@ -81,6 +81,10 @@ class RowAccount:
             self._counts = {counted: int(total or 0)}
         return self._counts[counted]
 
+    def learn(self, offset: Offset, rows: int) -> None:
+        """Remember the number of all of the job's rows as of an offset, which was counted without skipping any file."""
+        self._counts = {(offset, (EVERYTHING,)): rows}
+
     def _is_plausible(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange], rows: int) -> bool:
         """Return whether a number of rows agrees with the log's statistics, so that it need not be counted again."""
         if barrier.parts and barrier.completes:

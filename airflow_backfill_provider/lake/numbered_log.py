@@ -33,6 +33,7 @@ _MAPPED_COLUMNS = 2
 """The version of the protocol for readers that added mapped columns."""
 _OF_CATALOGS = {"catalogManaged", "catalogOwned-preview"}
 """Features of a log that a catalog commits to."""
+_OF_WRITERS = ("CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.", "delta.invariants")
 _NAMED_UUID = "u"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _UUID_DIGITS = 20
@@ -87,7 +88,7 @@ def _protocol(of_table: Action) -> Action:
 
 
 def _metadata(of_table: Action, number: str, location: str) -> Action:
-    schema = json.loads(of_table["schemaString"])
+    schema = _for_readers(json.loads(of_table["schemaString"]))
     properties = dict(of_table.get("configuration") or {})
     mapping = {name: value for name, value in properties.items() if name.startswith(_MAPPING)}
     added: dict[str, Any] = {"name": number, "type": "integer", "nullable": True, "metadata": {}}
@@ -104,6 +105,20 @@ def _metadata(of_table: Action, number: str, location: str) -> Action:
         "partitionColumns": [*(of_table.get("partitionColumns") or ()), number],
         "configuration": mapping,
         "createdTime": 0,
+    }
+
+
+def _for_readers(value: Any) -> Any:
+    """Return a schema without what only writers need, such as defaults: it would need their features in the protocol."""
+    if isinstance(value, list):
+        return [_for_readers(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: {key: kept for key, kept in part.items() if not key.startswith(_OF_WRITERS)}
+        if name == "metadata"
+        else _for_readers(part)
+        for name, part in value.items()
     }
 
 

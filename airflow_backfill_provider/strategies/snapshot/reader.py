@@ -136,7 +136,8 @@ class FilesReader(SnapshotReader):
         if not (barrier.completes and barrier.parts):
             return
         to_offset, job_rows = barrier.upstream.to_offset, self._context.job_rows
-        job_rows.measure_chunk(job_rows.at(to_offset), expected=self._context.upstream.row_count(to_offset))
+        expected = self._context.upstream.row_count(to_offset)
+        self._context.account.learn(to_offset, job_rows.measure_chunk(job_rows.at(to_offset), expected=expected))
 
 
 def _by_files(covered: KeyRange) -> KeyRange:

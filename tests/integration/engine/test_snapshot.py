@@ -139,6 +139,21 @@ def test_deleted_rows_mapped_columns_and_partitions(lakehouse: Lakehouse) -> Non
     lakehouse.assert_equals_query("SELECT id, label, `a day`, tags['a'] AS tag FROM {upstream}")
 
 
+def test_columns_that_writers_fill(lakehouse: Lakehouse) -> None:
+    """Identity, generated and default columns need features of the protocol that readers don't."""
+    lakehouse.sql(
+        "CREATE TABLE {upstream} (id BIGINT GENERATED ALWAYS AS IDENTITY, name STRING NOT NULL DEFAULT 'none', "
+        "doubled STRING GENERATED ALWAYS AS (concat(name, name))) USING delta TBLPROPERTIES "
+        "('delta.enableChangeDataFeed' = 'true', 'delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    lakehouse.sql("INSERT INTO {upstream} (name) SELECT concat('n', id) FROM range(9)")
+    lakehouse.create(strategy="snapshot", rate_limit=5)
+    lakehouse.epoch()
+    lakehouse.assert_truth()
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
 def test_an_empty_upstream_is_finished_at_once(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT, name STRING")
     begin(lakehouse, query="SELECT * FROM upstream")

@@ -81,6 +81,26 @@ def test_mapped_columns_stay_mapped_and_the_number_is_one_more(written):
     assert log["protocol"]["readerFeatures"] == ["columnMapping", "deletionVectors"]
 
 
+def test_what_only_writers_need_is_left_out(written):
+    """The protocol lists no feature of theirs."""
+    nested = {"name": "x", "type": "long", "nullable": False, "metadata": {"delta.invariants": "{}", "comment": "x"}}
+    field = {
+        "name": "n",
+        "type": {"type": "array", "elementType": {"type": "struct", "fields": [nested]}, "containsNull": True},
+        "nullable": True,
+        "metadata": {
+            "delta.identity.start": 1,
+            "delta.generationExpression": "1",
+            "CURRENT_DEFAULT": "1",
+            "delta.typeChanges": [],
+        },
+    }
+    log = written(state_of(FILE, schema={**SCHEMA, "fields": [*SCHEMA["fields"], field]}))
+    kept = json.loads(log["metaData"]["schemaString"])["fields"][1]
+    assert kept["metadata"] == {"delta.typeChanges": []}
+    assert kept["type"]["elementType"]["fields"][0]["metadata"] == {"comment": "x"}
+
+
 @pytest.mark.parametrize(
     ("protocol", "features"),
     [
