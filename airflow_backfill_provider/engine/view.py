@@ -19,7 +19,6 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges
@@ -36,7 +35,7 @@ from airflow_backfill_provider.engine.stamps import (
     transaction_id,
 )
 from airflow_backfill_provider.engine.view_columns import names_to_map, without_metadata
-from airflow_backfill_provider.lake.remains import has_remains
+from airflow_backfill_provider.lake.remains import verb_of_creation
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
     INCARNATION_PROPERTY,
@@ -121,7 +120,7 @@ class MaterializedView:
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )
-        verb = "REPLACE TABLE" if found is not None else self._verb_of_creation()
+        verb = "REPLACE TABLE" if found is not None else verb_of_creation(self.path, self._options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
         self._spark.createDataFrame([], without_metadata(schema)).createOrReplaceTempView(relation)
@@ -135,13 +134,6 @@ class MaterializedView:
             self._spark.catalog.dropTempView(relation)
         reached(CrashPoint.AFTER_CREATION_COMMIT)
         self.require_usable(identity.job, incarnations)
-
-    def _verb_of_creation(self) -> str:
-        """Return how a table is created where there is none."""
-        if not is_local(self.path) and has_remains(self.path, self._options):
-            # Only a process that died leaves these. The transaction still prevents that an older one replaces a table.
-            return "CREATE OR REPLACE TABLE"
-        return "CREATE TABLE IF NOT EXISTS"
 
     def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
         """Mark the view as finished, unless it is already."""

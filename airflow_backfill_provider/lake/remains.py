@@ -15,8 +15,23 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.lake.uncommitted import EMPTY_PART, LOG, NO_TABLE, is_no_commit
+
+
+def verb_of_creation(path: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """
+    Return how a table is created where there is none.
+
+    :param path: its canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    :raises MaterializedViewError: as :func:`has_remains`.
+    """
+    if not is_local(path) and has_remains(path, storage_options):
+        # The transaction of a creation prevents that an older process replaces a table that came meanwhile.
+        return "CREATE OR REPLACE TABLE"
+    return "CREATE TABLE IF NOT EXISTS"
 
 
 def has_remains(path: str, storage_options: Mapping[str, str] | None = None) -> bool:

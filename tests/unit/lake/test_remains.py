@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.lake.remains import has_remains
+from airflow_backfill_provider.lake.remains import has_remains, verb_of_creation
 
 PART = "part-00000-0b9c1e0c-3a56-4a5e-9c5c-4b5f3f1e2d3c-c000.snappy.parquet"
 
@@ -39,6 +39,10 @@ def test_what_a_creation_leaves_that_died_is_known(view, parts):
     if parts:
         write(view / PART, rows=0)
     assert has_remains(str(view))
+
+
+def test_a_local_folder_is_empty_by_then(view):
+    assert verb_of_creation(str(view)) == "CREATE TABLE IF NOT EXISTS"
 
 
 def test_an_object_in_place_of_the_log_s_folder_is_left_of_a_creation(view):
