@@ -89,21 +89,20 @@ def test_a_message_of_protobuf_becomes_columns(orders: TopicOfOrders, tmp_path: 
 
 def create_with_registry(orders: TopicOfOrders, folder: Path, *framed: tuple[int, bytes]) -> JobSettings:
     """
-    Create a job over a topic in Avro, and write records.
+    Write records in Avro, and create a job over them, which must not ask for their schemas yet.
 
     :param framed: for each record the id of its schema, and its value as Avro writes it.
     """
     (folder / "order.avsc").write_text(ORDER, encoding="utf-8")
     orders.kafka.create_topic(orders.topic)
-    format_ = {"format": "avro", "registry": "schemas", "schema_file": str(folder / "order.avsc")}
-    settings = orders.create(
-        kafka={"value": format_, "unreadable_records": "dead_letter"},
-        query="SELECT partition, offset, value.order_id FROM upstream",
-    )
     for schema_id, value in framed:
         orders.producer.produce(orders.topic, struct.pack(">bI", 0, schema_id) + value, partition=0)
     assert orders.producer.flush(30) == 0
-    return settings
+    format_ = {"format": "avro", "registry": "schemas", "schema_file": str(folder / "order.avsc")}
+    return orders.create(
+        kafka={"value": format_, "unreadable_records": "dead_letter"},
+        query="SELECT partition, offset, value.order_id FROM upstream",
+    )
 
 
 def connection_to(port: int) -> str:
