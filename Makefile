@@ -71,7 +71,7 @@ $(VENV)/.log-store: airflow_backfill_provider/log_store/ConditionalLogStore.scal
 s3-server: $(VENV)/.packages
 	@scripts/install_s3_server.sh $(VENV)/share/airflow-backfill
 
-demo: install ## show a running backfill: Airflow, Spark and a writer that never stops
+demo: install $(if $(findstring --store s3,$(ARGS)),s3-server) ## show a running backfill: Airflow, Spark and a writer that never stops
 	$(BIN)/python -m demo $(ARGS)
 
 demo-cdc: install ## the same over a table in a real PostgreSQL 15, which apt-get installs if it is missing

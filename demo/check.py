@@ -15,7 +15,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.runtime.spark_settings import spark_conf
+from airflow_backfill_provider.lake.object_store import hadoop_settings
+from airflow_backfill_provider.runtime.spark_settings import spark_conf, storage_options_from_environment
 
 _SIDE = "__side"
 
@@ -81,6 +82,9 @@ def run_check(read_upstream: Callable[[SparkSession], DataFrame], view: str, que
     for name, value in spark_conf("local[*]").items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    for name, value in hadoop_settings(storage_options_from_environment()).items():
+        # Spark's configuration is part of the JVM's command line.
+        spark.conf.set(name, value)
     finding = check(read_upstream(spark), spark.read.format("delta").load(view), query_file.read_text(encoding="utf-8"))
     print(json.dumps(asdict(finding)))
     spark.stop()

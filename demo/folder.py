@@ -25,19 +25,25 @@ class DemoFolder:
     The folder of one demo and its content.
 
     :param path: by default in the checkout; each start empties it.
+    :param bucket: the URI of the bucket in which the tables lie, if they do not lie in the folder.
     """
 
     path: Path
+    bucket: str = ""
 
     @property
-    def orders(self) -> Path:
+    def orders(self) -> str:
         """The upstream, if it is a Delta table."""
-        return self.path / "lake" / "orders"
+        return self.table("orders")
 
     @property
-    def view(self) -> Path:
+    def view(self) -> str:
         """The materialized view."""
-        return self.path / "lake" / "active_orders"
+        return self.table("active_orders")
+
+    def table(self, name: str) -> str:
+        """Return the location of a table."""
+        return f"{self.bucket or self.path}/lake/{name}"
 
     @property
     def jobs(self) -> Path:
@@ -145,9 +151,12 @@ def fresh_folder(name: str) -> Iterator[DemoFolder]:
 def program(name: str) -> str:
     """Return a program of this environment as a user in the current folder would type it."""
     path = Path(sys.executable).parent / name
-    return str(short_path(path)) if path.exists() else name
+    return short_path(path) if path.exists() else name
 
 
-def short_path(path: Path) -> Path:
-    """Return a path relative to the current folder, if it lies in it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def short_path(path: Path | str) -> str:
+    """Return a path relative to the current folder, if it lies in it; a URI stays as it is."""
+    if "://" in str(path):
+        return str(path)
+    path = Path(path)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -9,6 +9,7 @@ from demo.folder import Size, size_from_environment
 from demo.run import DemoRun
 from demo.runner import run_demo
 from demo.scenario import Scenario
+from demo.store import STORES
 from demo.upstream import Upstream
 
 
@@ -20,10 +21,14 @@ def main(name: str, description: str, upstream: Callable[[DemoRun, Size], Upstre
     :param folder: the name of its folder in the checkout.
     """
     parser = argparse.ArgumentParser(prog=name, description=description)
+    parser.add_argument(
+        "--store", choices=STORES, default="local", help="where all tables lie: in the demo's folder, or in a bucket"
+    )
     parser.add_argument("--stay", action="store_true", help="keep everything running at the end, until Ctrl-C")
     arguments = parser.parse_args()
 
     def play(run: DemoRun) -> None:
-        Scenario(upstream(run, size_from_environment())).run(stay=arguments.stay)
+        store = STORES[arguments.store](run)
+        Scenario(upstream(store.run, size_from_environment()), store).run(stay=arguments.stay)
 
     return run_demo(name, play, folder=folder)

@@ -1,4 +1,8 @@
-"""A server with the API of S3 on loopback, which keeps its objects in a folder: versitygw."""
+"""
+A server with the API of S3 on loopback, which keeps its objects in a folder: versitygw.
+
+``python -m demo.s3_server FOLDER PORT`` runs the server of a demo that has ended once more, until Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -58,19 +62,26 @@ class S3Server:
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         }
 
+    @property
+    def command(self) -> list[str]:
+        """The command that runs the server in the foreground."""
+        listens = ["--port", f"127.0.0.1:{self.port}", "--quiet", "--keep-alive"]
+        return [str(PROGRAM), *listens, "posix", str(self.folder / "data")]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the command; its keys must not be on its command line."""
+        return {**os.environ, "ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         self.make_bucket(self.bucket)
-        listens = ["--port", f"127.0.0.1:{self.port}", "--quiet", "--keep-alive"]
-        command = [str(PROGRAM), *listens, "posix", str(self.folder / "data")]
-        # Its keys must not be on its command line.
-        environment = {**os.environ, "ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self._answers():
+        while not self.answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 text = (self.folder / "server.log").read_text(encoding="utf-8", errors="replace")
@@ -84,8 +95,14 @@ class S3Server:
             self._process.wait()
             self._process = None
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Return whether the server runs."""
         try:
             return requests.get(self.endpoint, timeout=2).status_code == requests.codes.forbidden
         except requests.RequestException:
             return False
+
+
+if __name__ == "__main__":
+    again = S3Server(Path(sys.argv[1]), int(sys.argv[2]))
+    sys.exit(subprocess.run(again.command, env=again.environment, check=False).returncode)

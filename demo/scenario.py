@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from airflow_backfill_provider.cli.views import ProgressView, progress_view
 from airflow_backfill_provider.core import text
@@ -17,6 +16,7 @@ from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
 from demo.folder import DemoError, short_path
 from demo.orders_writer import read_report
+from demo.store import Store
 from demo.terminal import writer_line
 from demo.upstream import Upstream
 
@@ -30,19 +30,22 @@ class Scenario:
     Runs the steps of a demo.
 
     :param upstream: what the backfill reads.
+    :param store: where the tables lie.
     """
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, store: Store) -> None:
         run = upstream.run
         self._run = run
         self._upstream = upstream
+        self._store = store
         self._folder = run.folder
         self._size = upstream.size
         self._processes = run.processes
         self._terminal = run.terminal
-        self._airflow = AirflowServer(run.folder, upstream.size, run.processes, upstream.environment)
+        environment = {**upstream.environment, **store.environment}
+        self._airflow = AirflowServer(run.folder, upstream.size, run.processes, environment)
         upstream.write_job()
-        self._backfill = Backfill(BackfillJob.from_yaml(run.folder.job))
+        self._backfill = Backfill(BackfillJob.from_yaml(run.folder.job), store.storage_options or None)
         self._printed_epoch = 0
 
     def run(self, *, stay: bool) -> None:
@@ -75,6 +78,7 @@ class Scenario:
         terminal = self._terminal
         terminal.heading(self._upstream.title)
         self._airflow.begin_database()
+        self._store.start()
         self._upstream.create()
         terminal.heading("Airflow, with SQLite and Spark on this machine")
         with terminal.step("starting scheduler, dag-processor, triggerer and api-server"):
@@ -142,7 +146,7 @@ class Scenario:
         self._terminal.heading("Everything keeps running until Ctrl-C; the check follows")
         self._terminal.say(f"Airflow: {self._airflow.url}/dags/{DAG}")
         self._terminal.say("meanwhile, in another terminal:")
-        for line in self._upstream.commands_meanwhile:
+        for line in (*self._store.commands_meanwhile, *self._upstream.commands_meanwhile):
             self._terminal.say(f"  {line}")
         with progress_view(self._terminal.console) as view:
             try:
@@ -180,13 +184,14 @@ class Scenario:
         for path, what in {
             **self._upstream.places,
             folder.view: "the materialized view",
-            Path(self._backfill.job.state): "the job's settings, barrier log and state per vnode, as Delta tables",
+            self._backfill.job.state: "the job's settings, barrier log and state per vnode, as Delta tables",
             folder.job: "the job",
             folder.airflow_home / "logs": "Airflow's task logs",
             folder.logs: "the output of the processes",
+            **self._store.places,
         }.items():
             terminal.say(f"{short_path(path)}: {what}")
         terminal.heading("What to try next")
-        for line in self._upstream.commands_afterwards:
+        for line in (*self._store.commands_after_the_end, *self._upstream.commands_afterwards):
             terminal.say(line)
         terminal.say(f"{self._upstream.target} ARGS=--stay    (keeps Airflow running, to click through)")

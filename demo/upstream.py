@@ -82,7 +82,7 @@ class Upstream(ABC):
 
     @property
     @abstractmethod
-    def places(self) -> Mapping[Path, str]:
+    def places(self) -> Mapping[Path | str, str]:
         """What it leaves behind → what that is."""
 
     @property

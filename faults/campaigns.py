@@ -19,6 +19,7 @@ NAMES = (
     "failpoints",
     "kills",
     "cdc",
+    "kafka",
     "store",
     "pages",
     "airflow",

@@ -71,6 +71,16 @@ os.environ["SPARK_CONF_DIR"] = str(_SPARK_CONF)
 atexit.register(shutil.rmtree, _SPARK_CONF, ignore_errors=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests of the engine make their tables elsewhere."""
+    parser.addoption(
+        "--store",
+        choices=["local", "s3"],
+        default="local",
+        help="where tests/integration/engine makes its tables: in a local folder, or in a bucket (make s3-server)",
+    )
+
+
 _WHOLLY_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.(?:slow|spark|airflow|exhaustive)\b", re.MULTILINE)
 
 

@@ -9,6 +9,8 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 
 _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*):/+", re.IGNORECASE)
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
+_UNLIKE_IN_URIS = re.compile(r"[][#?|^\\]")
+"""deltalake ends a URI at ``#`` and ``?``, and cannot open one with the others. Spark takes all of them as they are."""
 
 
 def canonical_location(value: str) -> str:
@@ -18,7 +20,8 @@ def canonical_location(value: str) -> str:
     :param value: an absolute local path, a ``file:`` URI, or an object-store URI with a bucket.
     :returns: a local path without scheme, ``.``, ``..`` or trailing slash, or a URI likewise.
     :raises InvalidJobError: for a relative path, control characters, or a ``%``. Spark and deltalake disagree on
-        whether a ``%`` begins an escape, so they could use different folders.
+        whether a ``%`` begins an escape, so they could use different folders. The same is true of some characters in
+        URIs.
     """
     if not value.strip():
         raise InvalidJobError("a table's location is empty; give an absolute path or a URI")
@@ -40,6 +43,11 @@ def canonical_location(value: str) -> str:
     bucket, _, path = value[scheme.end() :].partition("/")
     if not bucket or not value[: scheme.end()].endswith("//") or value[: scheme.end()].endswith("///"):
         raise InvalidJobError(f"location {value!r} has no bucket or host; write it as scheme://bucket/folder")
+    if found := _UNLIKE_IN_URIS.search(path):
+        raise InvalidJobError(
+            f"location {value!r} contains a {found.group()!r}, which Delta readers interpret differently in URIs; "
+            "choose another name"
+        )
     if not path.strip("/"):
         raise InvalidJobError(f"location {value!r} is a whole bucket; give a folder inside it")
     return f"{scheme.group(1).lower()}://{bucket}{_without_traversal('/' + path.lstrip('/'), value)}"

@@ -92,7 +92,8 @@ class ComparedVnodes(Frozen):
     :param first: the first of its vnodes.
     :param last: the last of its vnodes.
     :param expected_rows: rows that the query returns.
-    :param found_rows: rows that the view has.
+    :param found_rows: rows that the view has, without the removed ones.
+    :param removed_rows: rows of the view that cannot be compared, because the upstream has removed them since.
     :param differences: the vnodes that differ.
     :param keys: the differing keys in order; only the first ones if there are many.
     :param has_all_keys: whether ``keys`` is complete.
@@ -103,6 +104,7 @@ class ComparedVnodes(Frozen):
     last: int
     expected_rows: int
     found_rows: int
+    removed_rows: int = 0
     differences: tuple[VnodeDifference, ...] = ()
     keys: tuple[DifferingKey, ...] = ()
     has_all_keys: bool = True
@@ -155,8 +157,13 @@ class Verification:
 
     @property
     def found_rows(self) -> int:
-        """Rows that the view has in the compared vnodes."""
+        """Rows that the view has in the compared vnodes, without the removed ones."""
         return sum(step.found_rows for step in self.compared)
+
+    @property
+    def removed_rows(self) -> int:
+        """Rows of the view in the compared vnodes that the upstream has removed since."""
+        return sum(step.removed_rows for step in self.compared)
 
     @property
     def verified_at(self) -> dt.datetime:

@@ -31,7 +31,18 @@ def compared_line(job: str, verified: VerifiedState) -> str:
     return (
         f"{job} as of epoch {verified.epoch}, upstream offset {verified.upstream_version}: "
         f"{verified.expected_rows:,} {'row' if verified.expected_rows == 1 else 'rows'} expected, {kinds}"
+        f"{_removed(verified.removed_rows)}"
     )
+
+
+def _removed(rows: int) -> str:
+    match rows:
+        case 0:
+            return ""
+        case 1:
+            return "; 1 row is of a record that the upstream removed since; it cannot be compared"
+        case _:
+            return f"; {rows:,} rows are of records that the upstream removed since; they cannot be compared"
 
 
 def key_line(found: DifferingKey) -> str:

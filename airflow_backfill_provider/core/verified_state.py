@@ -26,7 +26,8 @@ class VerifiedState(BaseModel):
     :param view_version: the version of the view that was compared.
     :param equal: whether the view equals its query, row by row.
     :param expected_rows: rows that the query returns.
-    :param found_rows: rows that the view has.
+    :param found_rows: rows that the view has, without the removed ones.
+    :param removed_rows: rows of the view that cannot be compared, because the upstream has removed them since.
     :param vnodes: the vnodes that differ, such as ``0-15, 20``.
     :param keys: the number of differing keys by kind: ``missing``, ``unexpected``, ``repeated``, ``different``.
     :param sample: the first differing keys.
@@ -43,6 +44,7 @@ class VerifiedState(BaseModel):
     equal: bool
     expected_rows: int
     found_rows: int
+    removed_rows: int = 0
     vnodes: str
     keys: dict[DifferenceKind, int]
     sample: tuple[DifferingKey, ...]
@@ -61,6 +63,7 @@ class VerifiedState(BaseModel):
             equal=verification.equal,
             expected_rows=verification.expected_rows,
             found_rows=verification.found_rows,
+            removed_rows=verification.removed_rows,
             vnodes=format_vnodes(difference.vnode for difference in differences),
             keys={kind: sum(getattr(difference, kind) for difference in differences) for kind in DifferenceKind},
             sample=verification.keys[:SAMPLE],

@@ -40,6 +40,7 @@ from airflow_backfill_provider.engine.stamps import (
     transaction_id,
 )
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog, stamp_of
+from airflow_backfill_provider.lake.uncommitted import NO_TABLE
 from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
     remove_uncommitted_files,
@@ -171,6 +172,8 @@ class StampedTable:
             return
         if failure is not None:
             raise failure
+        if found is None:
+            raise MaterializedViewError(f"materialized_view: {self.path} {NO_TABLE}")
         raise MaterializedViewError(
             f"materialized_view: {self.path} holds the view of a later rebuild of job {identity.job}; this rebuild has "
             "nothing left to do"

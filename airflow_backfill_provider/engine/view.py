@@ -35,6 +35,7 @@ from airflow_backfill_provider.engine.stamps import (
     transaction_id,
 )
 from airflow_backfill_provider.engine.view_columns import names_to_map, without_metadata
+from airflow_backfill_provider.lake.remains import verb_of_creation
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
     INCARNATION_PROPERTY,
@@ -119,7 +120,7 @@ class MaterializedView:
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )
-        verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
+        verb = "REPLACE TABLE" if found is not None else verb_of_creation(self.path, self._options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
         self._spark.createDataFrame([], without_metadata(schema)).createOrReplaceTempView(relation)

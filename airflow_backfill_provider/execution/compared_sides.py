@@ -79,17 +79,29 @@ class ComparedSides:
         :param schema: the query's columns.
         :raises MaterializedViewError: if the view has other columns.
         """
+        return self._hashed(self._view(schema)).filter(F.col(UNIT).between(*vnodes))
+
+    def comparable(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
+        """Return the rows of :meth:`found` without those that the upstream has removed."""
+        rows = self.without_removed(self._view(schema), self.key)
+        return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
+
+    def without_removed(self, rows: DataFrame, key: Sequence[str]) -> DataFrame:
+        """
+        Return some rows without those that the upstream has removed since they were read.
+
+        :param key: the names of the columns with the view's key.
+        """
+        return self.reader.without_removed(rows, key, self.pinned.upstream_version)
+
+    def _view(self, schema: StructType) -> DataFrame:
+        """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
         path = self.settings.definition.materialized_view
         view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
         _require_same_columns(schema, view.schema, path)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
-        if unsettled is not None:
-            rows = without_keys(rows, unsettled, self.key)
-        is_left = self.reader.is_left([F.col(quote(name)) for name in self.key])
-        if is_left is not None:
-            rows = rows.filter(is_left)
-        return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
+        return rows if unsettled is None else without_keys(rows, unsettled, self.key)
 
     def _unit(self, outputs: Sequence[str]) -> Column:
         return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self.units.hashed)

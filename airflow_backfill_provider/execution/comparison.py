@@ -53,7 +53,9 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
         wanted = _checksums(expected)
     with comparison_errors(f"the view {job.materialized_view} at version {pinned.view_version}"):
         found = sides.found(vnodes, schema)
-        actual = _checksums(found)
+        actual = _checksums(sides.comparable(vnodes, schema))
+        rows = sum(checksum.rows for checksum in actual.values())
+        removed = found.count() - rows if sides.reader.loses_rows else 0
     differing = differing_vnodes(wanted, actual)
     differences: tuple[VnodeDifference, ...] = ()
     keys: tuple[DifferingKey, ...] = ()
@@ -64,7 +66,8 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
         first=vnodes[0],
         last=vnodes[1],
         expected_rows=sum(checksum.rows for checksum in wanted.values()),
-        found_rows=sum(checksum.rows for checksum in actual.values()),
+        found_rows=rows,
+        removed_rows=removed,
         differences=differences,
         keys=keys,
         has_all_keys=len(keys) == sum(difference.keys for difference in differences),
@@ -108,17 +111,22 @@ def _details(
     """Return the number of differing keys in each of some vnodes, and the first of them."""
     keys = _differing_keys(sides, schema, expected, found, differing).persist()
     try:
-        counted = keys.groupBy(UNIT, _KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
+        comparable = _comparable(sides, keys) if sides.reader.loses_rows else keys
+        counted = comparable.groupBy(UNIT, _KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
         counts: dict[int, dict[str, int]] = {vnode: {} for vnode in differing}
         for row in counted:
             counts.setdefault(row[UNIT], {})[row[_KIND]] = row["keys"]
         outputs = [F.col(f"__key_{number}") for number in range(len(sides.key))]
-        first = keys.orderBy(UNIT, *outputs).limit(MOST_KEYS_KEPT).collect()
+        first = comparable.orderBy(UNIT, *outputs).limit(MOST_KEYS_KEPT).collect()
     finally:
         keys.unpersist()
     order = sides.units.order
     return (
-        tuple(VnodeDifference(vnode=vnode, **kinds) for vnode, kinds in sorted(counts.items())),
+        tuple(
+            VnodeDifference(vnode=vnode, **kinds)
+            for vnode, kinds in sorted(counts.items())
+            if kinds or not sides.reader.loses_rows
+        ),
         tuple(
             DifferingKey(
                 kind=DifferenceKind(row[_KIND]), vnode=row[UNIT], key=key, columns=tuple(row["__columns"] or ())
@@ -127,6 +135,21 @@ def _details(
             if (key := encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order)) is not None
         ),
     )
+
+
+def _comparable(sides: ComparedSides, keys: DataFrame) -> DataFrame:
+    """
+    Return differing keys without those of rows that the upstream has removed.
+
+    The two sides are read one after the other, and rows may be removed in between. So only what the upstream still has
+    after both were read is a row that the query does not give.
+
+    :param keys: persisted.
+    """
+    keys.count()
+    unexpected = F.col(_KIND) == str(DifferenceKind.UNEXPECTED)
+    left = sides.without_removed(keys.filter(unexpected), [f"__key_{number}" for number in range(len(sides.key))])
+    return keys.filter(~unexpected).unionAll(left)
 
 
 def _differing_keys(

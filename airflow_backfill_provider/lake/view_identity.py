@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,15 +15,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.lake.remains import has_remains
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.uncommitted import EMPTY_PART, LOG, NO_TABLE, is_no_commit
 
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"
 FINISHED_PROPERTY = "backfill.finished"
 
-_LOG = "_delta_log"
-
-_EMPTY_PART = re.compile(r"^\.?part-\d{5}-[0-9a-f-]{36}[-.\w]*\.parquet(\.crc)?$")
 _MAGIC_NUMBER_SIZE = 4
 """Bytes of a Parquet file whose writer died after the leading magic number."""
 
@@ -64,11 +62,14 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
     :raises MaterializedViewError: if other files lie there, or a folder above it is a file.
     """
     properties = view_properties(path, storage_options)
-    if properties is None and is_local(path) and (taken := _why_taken(Path(path))):
-        # Look again: another process may have created the table meanwhile.
-        properties = view_properties(path, storage_options)
-        if properties is None:
-            raise MaterializedViewError(f"materialized_view: {path} {taken}")
+    if properties is None:
+        try:
+            _require_free(path, storage_options)
+        except MaterializedViewError:
+            # Look again: another process may have created the table meanwhile.
+            properties = view_properties(path, storage_options)
+            if properties is None:
+                raise
     if properties is None:
         return None
     found = identity_of(properties)
@@ -110,11 +111,11 @@ def remove_uncommitted_files(path: str) -> None:
     Spark takes a log without a commit for a table. Only temporary files, files without rows and empty folders are
     removed, so a commit that arrives meanwhile loses nothing.
     """
-    folder, log = Path(path), Path(path, _LOG)
+    folder, log = Path(path), Path(path, LOG)
     if not is_local(path) or not log.is_dir() or _has_content(folder):
         return
     for file in (*folder.iterdir(), *log.iterdir()):
-        if file.is_file() and (file.parent == folder or _is_no_commit(file)):
+        if file.is_file() and (file.parent == folder or is_no_commit(file.name)):
             file.unlink(missing_ok=True)
     with suppress(OSError):
         for staged in filter(Path.is_dir, log.iterdir()):
@@ -122,28 +123,40 @@ def remove_uncommitted_files(path: str) -> None:
         log.rmdir()
 
 
+def _require_free(path: str, storage_options: Mapping[str, str] | None) -> None:
+    """
+    Refuse a path without a table at which no table can be created.
+
+    :raises MaterializedViewError: with the reason.
+    """
+    if not is_local(path):
+        has_remains(path, storage_options)
+    elif taken := _why_taken(Path(path)):
+        raise MaterializedViewError(f"materialized_view: {path} {taken}")
+
+
 def _why_taken(path: Path) -> str | None:
-    """Return why no table can be created at a path, ``None`` if one can."""
+    """Return why no table can be created at a local path, ``None`` if one can."""
     existing = next(candidate for candidate in (path, *path.parents) if candidate.exists())
     if existing != path:
         return None if existing.is_dir() else f"lies below {existing}, which is a file; choose another folder"
     if path.is_dir() and not _has_content(path):
         return None
-    return "holds files, but no Delta table; choose an empty folder"
+    return NO_TABLE
 
 
 def _has_content(folder: Path) -> bool:
     """Tell whether a folder holds more than the remains of an empty table that was never committed."""
-    log = folder / _LOG
+    log = folder / LOG
     entries = [entry for entry in folder.iterdir() if entry != log]
     if not log.is_dir():
         return bool(entries) or log.exists()
-    return not (all(map(_is_without_rows, entries)) and all(map(_is_no_commit, log.glob("*"))))
+    return not (all(map(_is_without_rows, entries)) and all(is_no_commit(file.name) for file in log.glob("*")))
 
 
 def _is_without_rows(file: Path) -> bool:
     """Tell whether a file is a data file without rows, as Delta writes for an empty table, or its checksum."""
-    if not _EMPTY_PART.match(file.name) or not file.is_file():
+    if not EMPTY_PART.match(file.name) or not file.is_file():
         return False
     if file.suffix == ".crc":
         return True
@@ -151,7 +164,3 @@ def _is_without_rows(file: Path) -> bool:
         return file.stat().st_size <= _MAGIC_NUMBER_SIZE or pq.read_metadata(file).num_rows == 0
     except (OSError, pa.ArrowInvalid):
         return False
-
-
-def _is_no_commit(file: Path) -> bool:
-    return file.name.startswith((".", "_"))

@@ -1,11 +1,15 @@
-"""The changes of a source whose rows are only appended to splits, on Spark."""
+"""The rows of a source to whose splits rows are only appended, on Spark."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 
 
@@ -18,3 +22,16 @@ def as_inserts(rows: DataFrame, up_to: Offset) -> DataFrame:
     total, text = up_to.root if isinstance(up_to.root, tuple) else (-1, "")
     end = F.struct(F.lit(total).cast("long"), F.lit(text))
     return rows.withColumns({CHANGE_TYPE: F.lit("insert"), CHANGE_OFFSET: end})
+
+
+def is_among(key: Sequence[str], ranges: Iterable[SplitRange]) -> Column:
+    """
+    Return the condition that a row has one of some places; it is never null.
+
+    :param key: the names of the columns with the split and the place.
+    """
+    split, place = map(column, key)
+    found = F.lit(False)
+    for places in ranges:
+        found |= (split == places.split) & (place >= places.begin) & (place < places.end)
+    return F.coalesce(found, F.lit(False))

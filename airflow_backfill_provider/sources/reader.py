@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from airflow_backfill_provider.core.keys import KeyRange
     from airflow_backfill_provider.core.offset import Offset
@@ -37,6 +37,13 @@ class SourceReader(ABC):
     appends_only: ClassVar[bool] = False
     """Whether rows are only ever added, and never change. Then every change is the insert of a new key."""
 
+    loses_rows: ClassVar[bool] = False
+    """
+    Whether the upstream may remove rows without a change that says so, such as by a topic's retention.
+
+    The view keeps such rows. What is removed never comes back.
+    """
+
     @abstractmethod
     def rows(self, offset: Offset) -> DataFrame:
         """
@@ -54,18 +61,19 @@ class SourceReader(ABC):
         del offset
         return None
 
-    def is_left(self, key: Sequence[Column]) -> Column | None:
+    def without_removed(self, rows: DataFrame, key: Sequence[str], up_to: Offset) -> DataFrame:
         """
-        Return the condition that a row which was read once may still be in the upstream.
+        Return some rows of the view without those that the upstream has removed since they were read.
 
-        A topic's retention removes records, but not from the view. Such rows cannot be compared, and a repair keeps
-        them.
+        See :attr:`loses_rows`. Such rows cannot be compared, and a repair keeps them. A row that the upstream never had
+        is not among them.
 
-        :param key: the key columns.
-        :returns: ``None``, the default, if rows are only removed by changes.
+        :param key: the names of the key columns in ``rows``, in the key's order.
+        :param up_to: the offset up to which the view was read.
+        :returns: by default all rows.
         """
-        del key
-        return None
+        del key, up_to
+        return rows
 
     @abstractmethod
     def empty(self) -> DataFrame:

@@ -44,13 +44,13 @@ def write_jobs(folder: DemoFolder, size: Size) -> dict[Path, str]:
     write_job(folder, delta_upstream(folder.orders), rate_limit)
     with folder.job.open("a", encoding="utf-8") as job:
         job.write(_DEMO_FIELDS)
-    express = _EXPRESS.format(active=quoted(folder.view), view=quoted(folder.view.with_name("express_orders")))
+    express = _EXPRESS.format(active=quoted(folder.view), view=quoted(folder.table("express_orders")))
     folder.next_job.write_text(express, encoding="utf-8")
     customers = folder.jobs / "customer_orders.yaml"
     customers.write_text(
         _CUSTOMERS.format(
             orders=quoted(folder.orders),
-            view=quoted(folder.view.with_name("customer_orders")),
+            view=quoted(folder.table("customer_orders")),
             rate_limit=rate_limit,
         ),
         encoding="utf-8",

@@ -41,7 +41,7 @@ class DeltaOrders(Upstream):
         self.run.processes.start(
             WRITER,
             [
-                *(sys.executable, "-m", "demo.delta.writer", str(folder.orders), "--seed", str(SEED)),
+                *(sys.executable, "-m", "demo.delta.writer", folder.orders, "--seed", str(SEED)),
                 *("--report", str(folder.writer_report), "--pause", str(pause)),
             ],
         )
@@ -53,14 +53,14 @@ class DeltaOrders(Upstream):
     def check_command(self, offset: str, query: Path) -> Sequence[str]:
         """Read the table as of the view's version."""
         folder = self.run.folder
-        return [sys.executable, "-m", "demo.delta.check", str(folder.orders), offset, str(folder.view), str(query)]
+        return [sys.executable, "-m", "demo.delta.check", folder.orders, offset, folder.view, str(query)]
 
     def as_of(self, offset: str) -> str:
         """Name the version."""
         return f"the upstream as of version {offset}"
 
     @property
-    def places(self) -> Mapping[Path, str]:
+    def places(self) -> Mapping[Path | str, str]:
         """The table."""
         return {self.run.folder.orders: "the upstream"}
 
@@ -84,6 +84,6 @@ class DeltaOrders(Upstream):
         )
 
 
-def delta_upstream(orders: Path) -> str:
+def delta_upstream(orders: str) -> str:
     """Return a Delta table as the upstream of a job's file."""
     return f"path: {quoted(orders)}\nkey: [{', '.join(KEY)}]"

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
 from demo.delta.table import append_orders
 from demo.orders_writer import OrdersWriter, Span, Widths, write_until_stopped
 
@@ -27,13 +28,13 @@ class DeltaWriter(OrdersWriter):
     """
     Writes one commit at a time.
 
-    :param path: the orders table.
+    :param path: the orders table; the options of an object store come from the environment.
     :param seed: the same seed makes the same choices.
     """
 
-    def __init__(self, path: Path, seed: int) -> None:
+    def __init__(self, path: str, seed: int) -> None:
         self._path = path
-        self._table = DeltaTable(str(path))
+        self._table = DeltaTable(path, storage_options=storage_options_from_environment())
         super().__init__(np.random.default_rng(seed), _newest_orders(self._table))
 
     def commit(self) -> None:
@@ -70,7 +71,7 @@ def _newest_orders(table: DeltaTable) -> dict[str, int]:
 def main() -> None:
     """Read the arguments and write."""
     parser = argparse.ArgumentParser(description="Keep a demo's orders table changing, until Ctrl-C.")
-    parser.add_argument("table", type=Path)
+    parser.add_argument("table")
     parser.add_argument("--commits", type=int, help="stop after this number of commits")
     parser.add_argument("--pause", type=float, default=0.5, metavar="SECONDS", help="seconds between two commits")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)

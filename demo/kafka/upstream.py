@@ -118,7 +118,7 @@ WHERE value.status IN ('open', 'paid', 'shipped')
         _, ends = offset.split(", ")
         return [
             *(sys.executable, "-m", "demo.kafka.check", self._broker.servers(), ends),
-            *(str(self.run.folder.view), str(query)),
+            *(self.run.folder.view, str(query)),
         ]
 
     def as_of(self, offset: str) -> str:
@@ -127,7 +127,7 @@ WHERE value.status IN ('open', 'paid', 'shipped')
         return f"the committed records of {TOPIC} up to the offsets {ends}"
 
     @property
-    def places(self) -> Mapping[Path, str]:
+    def places(self) -> Mapping[Path | str, str]:
         """The broker's data."""
         return {self._broker.folder: "the topic; its broker stops with the demo"}
 

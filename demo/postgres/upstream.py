@@ -125,7 +125,7 @@ class PostgresOrders(Upstream):
         del offset
         return [
             *(sys.executable, "-m", "demo.postgres.check", CONNECTION, TABLE),
-            *(str(self.run.folder.view), str(query)),
+            *(self.run.folder.view, str(query)),
         ]
 
     def as_of(self, offset: str) -> str:
@@ -133,7 +133,7 @@ class PostgresOrders(Upstream):
         return f"{TABLE} in PostgreSQL as it is now, at position {offset}"
 
     @property
-    def places(self) -> Mapping[Path, str]:
+    def places(self) -> Mapping[Path | str, str]:
         """The database, unless it is removed at the end."""
         folder = self._cluster.folder
         if not folder.is_relative_to(self.run.folder.path):

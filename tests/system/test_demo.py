@@ -33,11 +33,11 @@ def start_demo(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]
 
     started: list[psutil.Process] = []
 
-    def start(module: str) -> subprocess.Popen[str]:
+    def start(module: str, *arguments: str) -> subprocess.Popen[str]:
         # As a background process of a shell without job control, which ignores SIGINT for it.
         ignoring = ["/bin/sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
         demo = subprocess.Popen(
-            [*ignoring, sys.executable, "-m", module],
+            [*ignoring, sys.executable, "-m", module, *arguments],
             cwd=CHECKOUT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -94,6 +94,34 @@ def test_the_demo_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     status = next(line for line in commands if "airflow-backfill status" in line)
     done = subprocess.run(status.split(), capture_output=True, text=True, cwd=CHECKOUT, check=True)
     assert "finished" in done.stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
+def test_the_demo_in_a_bucket_ends_in_the_same_way(start_demo, tmp_path):
+    demo = start_demo("demo", "--store", "s3")
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("all tables lie in its bucket: s3a://lake-", "two more epochs keep it fresh", "equal: the view has"):
+        assert part in out
+    assert processes_of(tmp_path) == []
+    assert [path.name for path in tmp_path.iterdir() if path.name == "lake"] == []
+
+    commands = out.partition("What to try next")[2].splitlines()
+    server, environment, status = (
+        next(line for line in commands if word in line).partition("    (")[0].strip().removesuffix(" &")
+        for word in ("demo.s3_server", "store.environment", "airflow-backfill status")
+    )
+    running = subprocess.Popen(server.split(), cwd=CHECKOUT, start_new_session=True)
+    try:
+        time.sleep(1)
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{environment}; {status}"], capture_output=True, text=True, cwd=CHECKOUT, check=False
+        )
+        assert "finished" in done.stdout, done.stderr
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
 
 
 @pytest.mark.exhaustive

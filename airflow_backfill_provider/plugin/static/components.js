@@ -79,6 +79,15 @@ export const Differences = ({ found }) => {
   );
 };
 
+/** The rows that the newest verification could not compare. */
+export const Removed = ({ found }) =>
+  found && found.removed_rows
+    ? h(
+        "p.bf-muted",
+        `${plural(found.removed_rows, "row")} of the view could not be verified, because the upstream has removed the records since.`,
+      )
+    : null;
+
 /** The content of a page without data. */
 export const Placeholder = ({ error }) =>
   error

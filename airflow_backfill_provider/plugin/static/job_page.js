@@ -5,7 +5,7 @@ import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
 import { compact, count, duration, percent, reason, size, time } from "./format.js";
-import { Badge, Differences, lag, Notice, Placeholder, Progress, Stale, verified, Warnings } from "./components.js";
+import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
 import { SplitTable } from "./split_table.js";
@@ -105,6 +105,7 @@ const Body = ({ dagId, job, version }) =>
     ),
     h(Warnings, { warnings: job.summary.warnings }),
     h(Differences, { found: job.summary.verified }),
+    h(Removed, { found: job.summary.verified }),
     h(
       "div.bf-columns",
       h(VnodeMap, {

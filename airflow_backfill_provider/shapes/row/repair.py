@@ -31,7 +31,12 @@ def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> D
 
 
 def keys_to_remove(
-    spark: SparkSession, job_rows: JobRows, barrier: Barrier, view: DataFrame, outputs: Sequence[str]
+    spark: SparkSession,
+    job_rows: JobRows,
+    barrier: Barrier,
+    written: DataFrame,
+    view: DataFrame,
+    outputs: Sequence[str],
 ) -> DataFrame:
     """
     Return the keys to remove from the view before the rows are written.
@@ -39,14 +44,16 @@ def keys_to_remove(
     If the upstream lacks the key of a row in the view, the row's vnode is computed from its key. If the distribution
     key has other columns, the vnode is unknown, and a repair of any vnode removes the row.
 
+    :param written: the rows of :func:`rows_to_write`. If the upstream loses rows, they were read before.
     :param outputs: the view's key columns.
     :returns: the view's key columns.
     """
     repair = barrier.repair
     names = job_rows.key.names
-    found = [_named(rows_to_write(spark, job_rows, barrier).select(*map(column, names)), outputs)]
+    rewritten = _named(written.select(*map(column, names)), outputs)
+    chosen = []
     if repair.keys:
-        found.append(_named(_keys(spark, job_rows, repair.keys), outputs))
+        chosen.append(_named(_keys(spark, job_rows, repair.keys), outputs))
     if repair.vnodes:
         known = _named(_read(job_rows, barrier).select(*map(column, names)), outputs)
         in_view = view.select(*map(column, outputs))
@@ -55,11 +62,11 @@ def keys_to_remove(
         if set(job_rows.distribution_key) <= set(names):
             by_key = dict(zip(names, outputs, strict=True))
             stray = stray.filter(job_rows.vnode_of(by_key).isin(list(repair.vnodes)))
-        found.append(stray)
-    keys = reduce(DataFrame.unionAll, found).distinct()
-    is_left = job_rows.reader.is_left([column(output) for output in outputs])
-    if is_left is not None:
-        keys = keys.filter(is_left)
+        chosen.append(stray)
+    comparable = job_rows.reader.without_removed(
+        reduce(DataFrame.unionAll, chosen), outputs, barrier.upstream.to_offset
+    )
+    keys = rewritten.unionAll(comparable).distinct()
     unsettled = job_rows.reader.unsettled(barrier.upstream.to_offset)
     # The next epoch writes these rows, because they changed after this one's window.
     return keys if unsettled is None else keys.exceptAll(_named(unsettled, outputs))

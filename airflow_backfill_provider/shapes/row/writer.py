@@ -83,23 +83,29 @@ class RowWriter(ViewWriter):
 
     def check_repair(self, barrier: Barrier) -> None:
         """Compute the rows that a repair writes."""
-        _evaluate(self._repaired(barrier))
+        _evaluate(self._written(repair.rows_to_write(self._context.spark, self._rows, barrier)))
 
     def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
         """Rewrite the chosen rows as of the window's end; runs after the changes."""
         outputs = self._key_outputs()
         view = self._context.view
-        removed = repair.keys_to_remove(self._context.spark, self._rows, barrier, view.table.read(), outputs).persist()
+        rows = repair.rows_to_write(self._context.spark, self._rows, barrier)
+        if self._rows.reader.loses_rows:
+            # A row that the upstream removes after its key was chosen could not be written again.
+            rows = rows.localCheckpoint()
+        removed = repair.keys_to_remove(
+            self._context.spark, self._rows, barrier, rows, view.table.read(), outputs
+        ).persist()
         try:
             # Compute the keys before the statement that removes them from the view.
             removed.count()
-            view.repair(removed, self._repaired(barrier), outputs, identity, barrier)
+            view.repair(removed, self._written(rows), outputs, identity, barrier)
         finally:
             removed.unpersist()
 
-    def _repaired(self, barrier: Barrier) -> DataFrame:
-        """Return the view's rows that a repair writes."""
-        return self._context.run(shielded(repair.rows_to_write(self._context.spark, self._rows, barrier)))
+    def _written(self, rows: DataFrame) -> DataFrame:
+        """Return the view's rows that come from rows of the upstream."""
+        return self._context.run(shielded(rows))
 
     def _key_outputs(self) -> tuple[str, ...]:
         return self._query.key_outputs(self._rows.key.names, self._rows.names)

@@ -6,13 +6,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.sources.appended_rows import as_inserts
+from airflow_backfill_provider.sources.appended_rows import as_inserts, is_among
 from airflow_backfill_provider.sources.file_log.entries import FilePart, merged
-from airflow_backfill_provider.sources.file_log.rows import is_among
 from airflow_backfill_provider.sources.file_log.source import FileLogSource
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.split_offsets import window
@@ -29,6 +28,7 @@ class FileLogReader(SourceReader, Generic[AnySource]):
 
     keys_are_unique: ClassVar[bool] = True
     appends_only: ClassVar[bool] = True
+    loses_rows: ClassVar[bool] = True
 
     def __init__(self, spark: SparkSession, source: AnySource) -> None:
         self._spark = spark
@@ -49,11 +49,10 @@ class FileLogReader(SourceReader, Generic[AnySource]):
         self._source.splits.require_kept(ranges)
         return self.read(self._source.parts(ranges))
 
-    def is_left(self, key: Sequence[Column]) -> Column | None:
-        """Return the condition that the file of a row is left: files may be removed after they were read."""
-        source = self._source
-        gone = source.gone_among(source.parts_up_to(source.latest()))
-        return ~is_among(key, merged(gone)) if gone else None
+    def without_removed(self, rows: DataFrame, key: Sequence[str], up_to: Offset) -> DataFrame:
+        """Return the rows whose files are left: files may be removed after they were read."""
+        gone = self._source.gone_among(self._source.parts_up_to(up_to))
+        return rows.filter(~is_among(key, merged(gone)))
 
     def empty(self) -> DataFrame:
         """Return all columns, without rows."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
-from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
 from airflow_backfill_provider.sources.file_log.entries import FilePart
 
@@ -96,15 +95,6 @@ def with_places(
         F.col(_OF_SPLIT).cast("int").alias(SPLIT),
         place.cast("long").alias(PLACE),
     )
-
-
-def is_among(key: Sequence[Column], ranges: Iterable[SplitRange]) -> Column:
-    """Return the condition that a row has one of some places."""
-    split, place = key
-    found = F.lit(False)
-    for places in ranges:
-        found |= (split == places.split) & (place >= places.begin) & (place < places.end)
-    return found
 
 
 def key_fields() -> list[StructField]:

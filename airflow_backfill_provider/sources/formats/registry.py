@@ -40,6 +40,9 @@ _SCHEMES = (KIND, _SECURE)
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 
 _NOT_FOUND = 404
+_MISSING = ("40401", "40402", "40403")
+"""A registry's own codes: there is no such subject, version or schema."""
+
 _TOO_MANY = 429
 _UNAUTHORIZED = (401, 403)
 _SERVER_ERROR = 500
@@ -68,12 +71,15 @@ class SchemaRegistry:
     :param connection_id: the id of its connection, for messages.
     :param address: where its API is.
     :param authorization: the header with which to log in; empty if there is no login.
+
+    It remembers the schemas that it found, and asks again for the others.
     """
 
     connection_id: str
     address: str
     authorization: str = field(default="", repr=False)
-    _known: dict[int, RegisteredSchema | None] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[int, RegisteredSchema] = field(default_factory=dict, repr=False, compare=False)
+    _serialized: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def schema(self, schema_id: int) -> RegisteredSchema | None:
         """
@@ -85,7 +91,9 @@ class SchemaRegistry:
         """
         if schema_id not in self._known:
             found = self._ask(f"schemas/ids/{schema_id}")
-            self._known[schema_id] = None if found is None else self._schema(schema_id, found)
+            if found is None:
+                return None
+            self._known[schema_id] = self._schema(schema_id, found)
         return self._known[schema_id]
 
     def protobuf(self, schema_id: int) -> bytes | None:
@@ -96,16 +104,19 @@ class SchemaRegistry:
         :raises RegistryUnavailableError: if the registry does not answer.
         :raises RegistryRefusedError: if it refuses the request.
         """
+        if schema_id in self._serialized:
+            return self._serialized[schema_id]
         found = self._ask(f"schemas/ids/{schema_id}?format=serialized")
         if found is None or found.get("schemaType") != PROTOBUF:
             return None
         try:
-            return base64.b64decode(str(found.get("schema")), validate=True)
+            self._serialized[schema_id] = base64.b64decode(str(found.get("schema")), validate=True)
         except ValueError:
             raise RegistryRefusedError(
                 f"{self.connection_id}: the schema registry does not return serialized schemas of Protobuf; leave out "
                 "registry if the records are bare messages, or read them as raw"
             ) from None
+        return self._serialized[schema_id]
 
     def latest(self, subject: str) -> RegisteredSchema:
         """
@@ -124,7 +135,7 @@ class SchemaRegistry:
         if not isinstance(schema_id, int):
             raise self._strange()
         self._known[schema_id] = self._schema(schema_id, found)
-        return self._known[schema_id] or self._schema(schema_id, found)
+        return self._known[schema_id]
 
     def _schema(self, schema_id: int, answer: Mapping[str, Any]) -> RegisteredSchema:
         text, kind = answer.get("schema"), answer.get("schemaType") or AVRO
@@ -155,7 +166,7 @@ class SchemaRegistry:
                 answer = json.loads(response.read())
         except HTTPError as error:
             with error:
-                if error.code == _NOT_FOUND and _has_code(error.read()):
+                if error.code == _NOT_FOUND and _is_known_to_be_missing(error.read()):
                     return None
             raise self._refused(error.code) from None
         except URLError as error:
@@ -256,13 +267,17 @@ def _opener() -> OpenerDirector:
     return build_opener(_WithoutRedirects, HTTPSHandler(context=ssl.create_default_context()))
 
 
-def _has_code(body: bytes) -> bool:
-    """Return whether an answer is a registry's own; other servers say that a page is missing."""
+def _is_known_to_be_missing(body: bytes) -> bool:
+    """
+    Return whether a registry says that it lacks a schema or a subject.
+
+    With another code, or none, a page is missing, such as below a wrong path. That says nothing about a record.
+    """
     try:
         answer = json.loads(body)
     except ValueError:
         return False
-    return isinstance(answer, Mapping) and str(answer.get("error_code", "")).startswith(str(_NOT_FOUND))
+    return isinstance(answer, Mapping) and str(answer.get("error_code")) in _MISSING
 
 
 def _cause(reason: object) -> str:

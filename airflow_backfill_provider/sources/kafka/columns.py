@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from airflow_backfill_provider.sources.formats.registry import SchemaRegistry, schema_registry
 from airflow_backfill_provider.sources.formats.resolved import ResolvedFormat, from_json, resolved, to_json
 from airflow_backfill_provider.sources.kafka import KafkaUpstream
 
@@ -47,6 +48,20 @@ class RecordFormats:
     def __init__(self, upstream: KafkaUpstream, pinned: Mapping[str, str]) -> None:
         self._upstream = upstream
         self._pinned = pinned
+        self._registries: dict[str, SchemaRegistry] = {}
+
+    def registry(self, connection_id: str) -> SchemaRegistry:
+        """
+        Return the registry of a connection, always the same one.
+
+        An epoch decodes its records for the view and for the dead letters. Both must know the same schemas, or a record
+        could be in neither.
+
+        :raises InvalidJobError: if there is no such connection, or it names no registry.
+        """
+        if connection_id not in self._registries:
+            self._registries[connection_id] = schema_registry(connection_id)
+        return self._registries[connection_id]
 
     @cached_property
     def value(self) -> ResolvedFormat:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.formats.registry import schema_registry
 from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedAvro,
     ResolvedJson,
@@ -65,7 +64,7 @@ def decoded_records(raw: DataFrame, formats: RecordFormats) -> DecodedRecords:
     found = {name: kind for name, kind in both if not isinstance(kind, ResolvedRaw)}
     rows = raw
     for name, kind in found.items():
-        rows = _with_decoded(rows, name, kind, raw)
+        rows = _with_decoded(rows, name, kind, raw, formats)
     return DecodedRecords(rows, tuple(found))
 
 
@@ -106,11 +105,11 @@ def unreadable_rows(found: DecodedRecords) -> DataFrame:
     return found.rows.select(*NAMES, reason.alias(REASON)).filter(F.col(REASON) != "")
 
 
-def _with_decoded(rows: DataFrame, name: str, kind: _Decoded, raw: DataFrame) -> DataFrame:
+def _with_decoded(rows: DataFrame, name: str, kind: _Decoded, raw: DataFrame, formats: RecordFormats) -> DataFrame:
     if isinstance(kind, ResolvedProtobuf):
-        messages = protobuf_writers(schema_registry(kind.registry), writer_ids(raw, name)) if kind.registry else None
+        messages = protobuf_writers(formats.registry(kind.registry), writer_ids(raw, name)) if kind.registry else None
         return with_protobuf(rows, F.col(name), _DECODED[name], kind, messages)
     writers = None
     if isinstance(kind, ResolvedAvro) and kind.registry is not None:
-        writers = avro_writers(schema_registry(kind.registry), writer_ids(raw, name))
+        writers = avro_writers(formats.registry(kind.registry), writer_ids(raw, name))
     return with_decoded(rows, F.col(name), _DECODED[name], kind, writers)

@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import reduce
 from typing import ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.sources.appended_rows import as_inserts
+from airflow_backfill_provider.sources.appended_rows import as_inserts, is_among
+from airflow_backfill_provider.sources.by_key import with_keys, without_keys
 from airflow_backfill_provider.sources.hidden_options import hide_options
-from airflow_backfill_provider.sources.kafka import LostRecords, UnreadableRecords
+from airflow_backfill_provider.sources.kafka import OFFSET, PARTITION, LostRecords, UnreadableRecords
 from airflow_backfill_provider.sources.kafka.columns import NAMES
 from airflow_backfill_provider.sources.kafka.connection import SECRET_OPTIONS, kafka_connection
 from airflow_backfill_provider.sources.kafka.decoding import (
@@ -32,6 +31,7 @@ from airflow_backfill_provider.sources.kafka.decoding import (
     unreadable_rows,
 )
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
+from airflow_backfill_provider.sources.kafka.topic import Compaction
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.split_offsets import ends_of, window
 
@@ -53,34 +53,51 @@ class KafkaReader(SourceReader):
 
     keys_are_unique: ClassVar[bool] = True
     appends_only: ClassVar[bool] = True
+    loses_rows: ClassVar[bool] = True
 
     def __init__(self, spark: SparkSession, source: KafkaSource) -> None:
         self._spark = spark
         self._source = source
 
     def rows(self, offset: Offset) -> DataFrame:
-        """Return the records up to an offset that are left."""
+        """Return the records up to an offset that are left; some may be removed while they are read."""
         beginnings = ends_of(self._source.splits.beginnings())
-        return self.rows_of(
-            [SplitRange(split, beginnings.get(split, end), end) for split, end in ends_of(offset).items()]
-        )
+        left = [SplitRange(split, beginnings.get(split, end), end) for split, end in ends_of(offset).items()]
+        return self._used(left, LostRecords.SKIP)
 
     def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
         """Return the records of partitions between two offsets each."""
-        found = self._decoded([places for places in ranges if places.size])
+        return self._used(ranges, self._source.upstream.lost_records)
+
+    def _used(self, ranges: Sequence[SplitRange], lost: LostRecords) -> DataFrame:
+        """Return the records that the view has, if their formats can read them all."""
+        found = self._decoded(ranges, lost)
         if self._source.upstream.unreadable_records is UnreadableRecords.FAIL:
             return failing_rows(found)
         return readable_rows(found)
 
-    def is_left(self, key: Sequence[Column]) -> Column:
-        """Return the condition that retention has not removed a record: its offset is not before the oldest one."""
-        partition, offset = key
-        beginnings = ends_of(self._source.splits.beginnings())
-        return reduce(
-            lambda any_of, one: any_of | one,
-            ((partition == split) & (offset >= beginning) for split, beginning in beginnings.items()),
-            F.lit(False),
-        )
+    def without_removed(self, rows: DataFrame, key: Sequence[str], up_to: Offset) -> DataFrame:
+        """
+        Return the rows whose records neither retention nor compaction has removed.
+
+        :raises KafkaRefusedError: if records are missing, and the login may not ask whether the topic is compacted.
+        """
+        source = self._source
+        beginnings = ends_of(source.splits.beginnings())
+        ends = ends_of(up_to)
+        oldest = {split: min(beginnings.get(split, 0), end) for split, end in ends.items()}
+        rows = rows.filter(~is_among(key, [SplitRange(split, 0, begin) for split, begin in oldest.items()]))
+        compaction = source.topic.compaction()
+        if compaction is Compaction.NONE:
+            return rows
+        since = [SplitRange(split, oldest[split], end) for split, end in ends.items()]
+        is_since = is_among(key, since)
+        left = self._raw(since, LostRecords.SKIP).select(PARTITION, OFFSET)
+        if compaction is Compaction.UNKNOWN:
+            if not without_keys(rows.filter(is_since), left, key).isEmpty():
+                raise source.topic.unknown_compaction()
+            return rows
+        return rows.filter(~is_since).unionAll(with_keys(rows.filter(is_since), left, key))
 
     def empty(self) -> DataFrame:
         """Return all columns, without records."""
@@ -94,13 +111,18 @@ class KafkaReader(SourceReader):
         """Return the records of partitions between two offsets each that their formats cannot read."""
         if self._source.upstream.unreadable_records is UnreadableRecords.FAIL:
             return None
-        return unreadable_rows(self._decoded([places for places in ranges if places.size]))
+        return unreadable_rows(self._decoded(ranges, self._source.upstream.lost_records))
 
-    def _decoded(self, ranges: Sequence[SplitRange]) -> DecodedRecords:
-        return decoded_records(self._raw(ranges), self._source.formats)
+    def _decoded(self, ranges: Sequence[SplitRange], lost: LostRecords) -> DecodedRecords:
+        return decoded_records(self._raw(ranges, lost), self._source.formats)
 
-    def _raw(self, ranges: Sequence[SplitRange]) -> DataFrame:
-        """Return records as bytes."""
+    def _raw(self, ranges: Sequence[SplitRange], lost: LostRecords) -> DataFrame:
+        """
+        Return records as bytes.
+
+        :param lost: what to do if records are removed before they are read.
+        """
+        ranges = [places for places in ranges if places.size]
         if not ranges:
             return self._spark.createDataFrame([], RAW_SCHEMA)
         hide_options(self._spark, SECRET_OPTIONS)
@@ -117,7 +139,7 @@ class KafkaReader(SourceReader):
             "assign": json.dumps({upstream.topic: sorted(by_partition)}),
             "startingOffsets": json.dumps({upstream.topic: first}),
             "endingOffsets": json.dumps({upstream.topic: last}),
-            "failOnDataLoss": "false" if upstream.lost_records is LostRecords.SKIP else "true",
+            "failOnDataLoss": "false" if lost is LostRecords.SKIP else "true",
             "includeHeaders": "true",
         }
         return self._spark.read.format("kafka").options(**options).load().select(*NAMES)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum, auto
 
 from confluent_kafka import (
     OFFSET_INVALID,
@@ -20,15 +21,33 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AclOperation, ListOffsetsResultInfo, OffsetSpec, TopicDescription
+from confluent_kafka.admin import (
+    AclOperation,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    ResourceType,
+    TopicDescription,
+)
 
 from airflow_backfill_provider.core.errors import KafkaRefusedError, UpstreamNotFoundError
 from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS, Cluster, Session
 
 _DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
+_CLEANUP_POLICY, _COMPACT = "cleanup.policy", "compact"
+
 _NO_OFFSET = -1
 """The answer if no record is as young as an instant."""
+
+
+class Compaction(Enum):
+    """Whether compaction removes records of a topic."""
+
+    NONE = auto()
+    REMOVES = auto()
+    UNKNOWN = auto()
+    """The login may not ask for the topic's settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +117,22 @@ class Topic:
         milliseconds = max(math.ceil(instant.timestamp() * 1000), 0)
         return self.cluster.ask(lambda session: self._offsets_at(session, milliseconds))
 
+    def compaction(self) -> Compaction:
+        """
+        Ask whether records between others may be removed.
+
+        :raises UpstreamNotFoundError: if there is no such topic.
+        :raises KafkaUnavailableError: if the cluster does not answer.
+        """
+        return self.cluster.ask(self._compaction)
+
+    def unknown_compaction(self) -> KafkaRefusedError:
+        """Return the error that records are missing, and nobody may know why."""
+        return KafkaRefusedError(
+            f"{self.cluster.connection_id}: the view has records that topic {self.name} does not have, and the login "
+            "may not ask whether compaction has removed them; grant it DESCRIBE_CONFIGS on the topic"
+        )
+
     def newest_time(self) -> datetime | None:
         """
         Ask for the newest timestamp of any record; ``None`` if there is none.
@@ -114,6 +149,18 @@ class Topic:
             numbers = [partition.id for partition in self._described(session).partitions]
             newest = self._listed(session, numbers, OffsetSpec.max_timestamp())
         return max((answer.timestamp for answer in newest.values()), default=-1)
+
+    def _compaction(self, session: Session) -> Compaction:
+        with self._translated(session):
+            topic = ConfigResource(ResourceType.TOPIC, self.name)
+            try:
+                (settings,) = session.answers(session.client.describe_configs([topic]).values())
+            except KafkaException as error:
+                if error.args[0].code() in _DENIED:
+                    return Compaction.UNKNOWN
+                raise
+        policies = settings[_CLEANUP_POLICY].value or ""
+        return Compaction.REMOVES if _COMPACT in policies.split(",") else Compaction.NONE
 
     def _state(self, session: Session) -> TopicState:
         with self._translated(session):

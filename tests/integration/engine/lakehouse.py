@@ -47,11 +47,19 @@ class Lakehouse:
     ) -> None:
         self.spark = spark
         self.folder: Any = folder
-        self.storage_options = storage_options
+        self.storage_options = dict(storage_options) if storage_options else None
         self.upstream_path = f"{folder}/orders"
         self.view_path = f"{folder}/view"
         self.engine = SparkEngine(spark, storage_options)
         self.job: BackfillJob | None = None
+
+    def on_disk(self, location: str) -> Path:
+        """Return where the files of a location lie on this machine, so that a test can damage or count them."""
+        return Path(location)
+
+    def unlocked_engine(self) -> UnlockedEngine:
+        """Return an engine with a session of its own, which takes no turns."""
+        return UnlockedEngine(self.spark.newSession(), self.storage_options)
 
     @property
     def upstream(self) -> str:

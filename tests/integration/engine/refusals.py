@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.integration.engine.lakehouse import Lakehouse
 
 
 def assert_nothing_written(lakehouse: Lakehouse) -> None:
-    assert not Path(lakehouse.view_path).exists()
-    assert not (lakehouse.folder / "_backfill").exists()
+    assert not lakehouse.on_disk(lakehouse.view_path).exists()
+    assert not lakehouse.on_disk(f"{lakehouse.folder}/_backfill").exists()

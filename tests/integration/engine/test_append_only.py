@@ -128,7 +128,9 @@ def test_vacuum_of_files_that_were_read_leaves_the_view_as_it_is(events: Lakehou
 def compact_and_vacuum(events: Lakehouse) -> None:
     events.sql("OPTIMIZE {upstream}")
     events.sql("ALTER TABLE {upstream} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
-    DeltaTable(events.upstream_path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    DeltaTable(events.upstream_path, storage_options=events.storage_options).vacuum(
+        retention_hours=0, enforce_retention_duration=False, dry_run=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_a_table_that_is_made_anew_is_refused(events: Lakehouse) -> None:
     create(events)
     events.finish()
     events.sql("DROP TABLE {upstream}")
-    shutil.rmtree(events.upstream_path, ignore_errors=True)
+    shutil.rmtree(events.on_disk(events.upstream_path), ignore_errors=True)
     events.make_upstream("id BIGINT, name STRING", WITHOUT_FEED)
     with pytest.raises(UpstreamReplacedError, match="rebuild the job"):
         events.epoch()
@@ -233,7 +235,7 @@ def test_wrong_statistics_do_not_lose_rows(events: Lakehouse) -> None:
     create(events)
     events.epoch()
     append(events, 100)
-    file = commit_file(events.upstream_path, 11)
+    file = commit_file(events.on_disk(events.upstream_path), 11)
     file.write_text(file.read_text().replace('\\"numRecords\\":10', '\\"numRecords\\":9'))
     for crc in file.parent.glob(".*.crc"):
         crc.unlink()

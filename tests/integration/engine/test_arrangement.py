@@ -22,7 +22,7 @@ from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
-from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
@@ -108,7 +108,7 @@ def test_a_backfill_through_rescales(customers: Lakehouse, parallelisms: list[in
         if commit.completed:
             break
     assert commit.completed
-    arrangement = ArrangementFiles(location_of(store.settings()))
+    arrangement = ArrangementFiles(location_of(store.settings()), customers.storage_options)
     assert arrangement.exists()
     protocol.finish_job(store=store, requested_by="tester")
     assert not arrangement.exists()
@@ -158,7 +158,7 @@ def test_task_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: 
     assert len(barrier.parts) == 3
 
     def part(index: int) -> Any:
-        engine = UnlockedEngine(customers.spark.newSession())
+        engine = customers.unlocked_engine()
         return protocol.run_part(barrier, index, store=store, engine=engine)
 
     with pytest.raises(EpochFailedError, match="changes"):
@@ -200,7 +200,7 @@ def test_each_part_of_an_epoch_is_written_and_counted_on_its_own(customers: Lake
     reported = {report.part: set(report.rows) for report in store.reports(barrier) if report.part is not None}
     assert reported.keys() == {0, 1}
     assert reported[0] == {vnode for vnode in reported[0] | reported[1] if first <= vnode <= last}
-    log, identity = DeltaLog(customers.view_path), ViewIdentity.of(store.settings())
+    log, identity = DeltaLog(customers.view_path, customers.storage_options), ViewIdentity.of(store.settings())
     parts = {transaction_id(identity, snapshot_part(part)): part for part in (0, 1)}
     commits = [commit for version in log.versions() if (commit := log.commit(version)) is not None]
     wrote = [(parts[name], epoch) for commit in commits for name, epoch in commit.transactions.items() if name in parts]
@@ -260,7 +260,7 @@ def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> Non
     customers.epoch()
     barrier = customers.inject()
     assert barrier is not None
-    zombie = UnlockedEngine(customers.spark.newSession())
+    zombie = customers.unlocked_engine()
     settings, since = store.settings(), store.commits()[-1].tables
     customers.run(barrier)
     churn(customers, 2)
@@ -291,7 +291,7 @@ def test_a_missing_arrangement_is_refused(customers: Lakehouse) -> None:
     """I6: epochs have read from it, and a new one would have other rows."""
     create(customers)
     customers.epoch()
-    ArrangementFiles(location_of(customers.backfill.settings())).drop()
+    ArrangementFiles(location_of(customers.backfill.settings()), customers.storage_options).drop()
     with pytest.raises(StateError, match="arrangement"):
         customers.epoch()
 

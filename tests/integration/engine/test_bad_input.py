@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from airflow_backfill_provider.core import errors
@@ -61,12 +59,12 @@ def test_view_path_that_holds_another_table(numbers: Lakehouse) -> None:
     with pytest.raises(errors.MaterializedViewError, match="holds another table"):
         numbers.create()
     assert numbers.view().count() == 3
-    assert not (numbers.folder / "_backfill").exists()
+    assert not numbers.on_disk(f"{numbers.folder}/_backfill").exists()
 
 
 def test_view_path_that_holds_files(numbers: Lakehouse) -> None:
-    Path(numbers.view_path).mkdir()
-    (Path(numbers.view_path) / "thesis.txt").write_text("precious")
+    numbers.on_disk(numbers.view_path).mkdir()
+    (numbers.on_disk(numbers.view_path) / "thesis.txt").write_text("precious")
     with pytest.raises(errors.MaterializedViewError, match="no (readable )?Delta table"):
         numbers.create()
 
@@ -113,7 +111,7 @@ def test_a_property_that_delta_refuses_is_corrected_by_creating_again(numbers: L
 
 def test_a_job_is_created_over_a_log_without_a_commit(numbers: Lakehouse) -> None:
     """I2: a process that dies while it creates a table leaves such a log."""
-    log = Path(numbers.view_path, "_delta_log")
+    log = numbers.on_disk(numbers.view_path) / "_delta_log"
     log.mkdir(parents=True)
     (log / ".00000000000000000000.json.5d3c.tmp").write_text("{", encoding="utf-8")
     numbers.create()

@@ -30,7 +30,7 @@ def make(lakehouse: Lakehouse, **properties: str) -> DeltaSource:
     """Make a table whose version n has the numbers up to n."""
     lakehouse.make_upstream("n INT", {**FOR_EVER, **properties})
     grow(lakehouse, 1, VERSIONS)
-    return DeltaSource(lakehouse.upstream_path)
+    return DeltaSource(lakehouse.upstream_path, lakehouse.storage_options)
 
 
 def grow(lakehouse: Lakehouse, first: int, end: int) -> None:
@@ -40,7 +40,9 @@ def grow(lakehouse: Lakehouse, first: int, end: int) -> None:
 
 def written_at(lakehouse: Lakehouse, millis: list[int]) -> None:
     for version, instant in enumerate(millis):
-        os.utime(commit_file(lakehouse.upstream_path, version), ns=(instant * 10**6, instant * 10**6))
+        os.utime(
+            commit_file(lakehouse.on_disk(lakehouse.upstream_path), version), ns=(instant * 10**6, instant * 10**6)
+        )
 
 
 def instant_of(millis: int) -> dt.datetime:

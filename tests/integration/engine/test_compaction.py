@@ -18,6 +18,7 @@ from airflow_backfill_provider.engine import query
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction import JobCompaction
+from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
@@ -54,8 +55,12 @@ def changed_rows(lakehouse: Lakehouse, since: int) -> int:
     return feed.load(lakehouse.view_path).count()
 
 
+def version_of(lakehouse: Lakehouse) -> int:
+    return DeltaTable(lakehouse.view_path, storage_options=lakehouse.storage_options).version()
+
+
 def paths(path: str) -> set[str]:
-    return set(DeltaTable(path).file_uris())
+    return set(DeltaTable(path, storage_options=storage_options_from_environment() or None).file_uris())
 
 
 @pytest.mark.exhaustive
@@ -78,12 +83,12 @@ def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_readers_not
     assert len(paths(numbers.view_path)) == 1
     assert rows(numbers) == before
     assert sorted(map(tuple, reader.collect())) == before
-    version = DeltaTable(numbers.view_path).version()
+    version = version_of(numbers)
     assert changed_rows(numbers, version) == 0
 
     settings = numbers.backfill.settings()
     numbers.engine.execute(settings, newest, since=None)
-    assert DeltaTable(numbers.view_path).version() == version, "a replay is skipped by its transaction ids"
+    assert version_of(numbers) == version, "a replay is skipped by its transaction ids"
 
     numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 5")
     numbers.sql("DELETE FROM {upstream} WHERE id = 7")
@@ -165,7 +170,7 @@ def test_rows_that_deletion_vectors_hide_are_purged(numbers: Lakehouse):
 
     assert look(numbers).view.deleted_share == 0
     assert rows(numbers) == before
-    assert changed_rows(numbers, DeltaTable(numbers.view_path).version()) == 0
+    assert changed_rows(numbers, version_of(numbers)) == 0
     numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id < 10")
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
@@ -178,10 +183,10 @@ def test_another_view_at_the_path_is_left_alone(numbers: Lakehouse):
         numbers.view_path
     )
     numbers.spark.sql(f"ALTER TABLE delta.`{escaped(numbers.view_path)}` UNSET TBLPROPERTIES ('backfill.job')")
-    version = DeltaTable(numbers.view_path).version()
+    version = version_of(numbers)
     with pytest.raises(MaterializedViewError):
         compact(numbers, CompactionPolicy(at=1))
-    assert DeltaTable(numbers.view_path).version() == version
+    assert version_of(numbers) == version
 
 
 # --- beside an epoch ------------------------------------------------------------------------------
@@ -230,15 +235,15 @@ def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse]
 
     def run() -> None:
         try:
-            lakehouse.run(barrier, UnlockedEngine(lakehouse.spark))
+            lakehouse.run(barrier, UnlockedEngine(lakehouse.spark, lakehouse.storage_options))
         except Exception as error:  # noqa: BLE001 - handed to the test
             outcome.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     gate.wait_until_reached(thread)
-    other = Lakehouse(lakehouse.spark.newSession(), lakehouse.folder)
-    other.engine = UnlockedEngine(other.spark)
+    other = Lakehouse(lakehouse.spark.newSession(), lakehouse.folder, lakehouse.storage_options)
+    other.engine = UnlockedEngine(other.spark, other.storage_options)
     other.job = lakehouse.job
     meanwhile(other)
     gate.open()
@@ -263,7 +268,8 @@ def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated
     """I2: nothing is lost or doubled; the merge that lost wrote nothing."""
     assert run_beside(gated, gate, compact) is None
 
-    operations = [DeltaLog(gated.view_path).commit(version) for version in DeltaLog(gated.view_path).versions()[-2:]]
+    log = DeltaLog(gated.view_path, gated.storage_options)
+    operations = [log.commit(version) for version in log.versions()[-2:]]
     assert [commit.operation for commit in operations if commit] == ["OPTIMIZE", "MERGE"]
     gated.assert_equals_query("SELECT * FROM {upstream}")
 

@@ -13,7 +13,7 @@ import pytest
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.attempts import Asleep, is_killed
-from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
 
@@ -143,9 +143,9 @@ def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
     """I5: two attempts at one epoch; the one that was stopped continues and finds everything done."""
     barrier = numbers.inject()
     assert barrier is not None
-    slow = UnlockedEngine(numbers.spark.newSession())
+    slow = numbers.unlocked_engine()
     first = Asleep(CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: numbers.run(barrier, slow))
-    second = numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
+    second = numbers.run(barrier, numbers.unlocked_engine())
     first.ends()
     assert first.hung
     assert first.error is None
@@ -159,10 +159,8 @@ def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse) -> None:
     """I5: an attempt of epoch 2 continues after epoch 3 was committed; it loses and doubles nothing."""
     barrier = numbers.inject()
     assert barrier is not None
-    zombie = Asleep(
-        CrashPoint.BEFORE_CHANGES_COMMIT, lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
-    )
-    other = UnlockedEngine(numbers.spark.newSession())
+    zombie = Asleep(CrashPoint.BEFORE_CHANGES_COMMIT, lambda: numbers.run(barrier, numbers.unlocked_engine()))
+    other = numbers.unlocked_engine()
     numbers.run(barrier, other)
     numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 20")
     numbers.sql("DELETE FROM {upstream} WHERE id = 2")
@@ -181,10 +179,8 @@ def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse) -> None:
     """I5: the rebuild uses up the old incarnation's transaction ids, so its zombie can write nothing."""
     barrier = numbers.inject()
     assert barrier is not None
-    zombie = Asleep(
-        CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
-    )
-    numbers.engine = UnlockedEngine(numbers.spark.newSession())
+    zombie = Asleep(CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: numbers.run(barrier, numbers.unlocked_engine()))
+    numbers.engine = numbers.unlocked_engine()
     numbers.rebuild(rate_limit=12)
     numbers.epoch()
     zombie.ends()
@@ -202,9 +198,9 @@ def test_zombie_wakes_up_between_two_commits_of_changes(hidden_numbers: Lakehous
     assert barrier.completes
     zombie = Asleep(
         CrashPoint.AFTER_REMOVAL_COMMIT,
-        lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())),
+        lambda: hidden_numbers.run(barrier, hidden_numbers.unlocked_engine()),
     )
-    other = UnlockedEngine(hidden_numbers.spark.newSession())
+    other = hidden_numbers.unlocked_engine()
     hidden_numbers.run(barrier, other)
     hidden_numbers.sql("DELETE FROM {upstream} WHERE id = 8")
     following = hidden_numbers.inject()

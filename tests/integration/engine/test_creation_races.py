@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from tests.dying import dies_at
 from tests.integration.engine.attempts import Asleep
-from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
 
@@ -20,14 +20,14 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
     """An upstream of thirty rows, and an engine that takes no turns, as on an object store."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")
-    lakehouse.engine = UnlockedEngine(lakehouse.spark.newSession())
+    lakehouse.engine = lakehouse.unlocked_engine()
     return lakehouse
 
 
 def late(lakehouse: Lakehouse, work: Callable[[Lakehouse], object]) -> Asleep:
     """Return a process that stops before it makes the view's table, until the others are done."""
-    mine = Lakehouse(lakehouse.spark, lakehouse.folder)
-    mine.engine = UnlockedEngine(lakehouse.spark.newSession())
+    mine = Lakehouse(lakehouse.spark, lakehouse.folder, lakehouse.storage_options)
+    mine.engine = lakehouse.unlocked_engine()
     asleep = Asleep(CrashPoint.BEFORE_CREATION_COMMIT, lambda: work(mine))
     assert asleep.hung
     return asleep
@@ -35,7 +35,7 @@ def late(lakehouse: Lakehouse, work: Callable[[Lakehouse], object]) -> Asleep:
 
 def made(lakehouse: Lakehouse) -> int:
     """Return how often the view's table was made."""
-    log = DeltaLog(lakehouse.view_path)
+    log = DeltaLog(lakehouse.view_path, lakehouse.storage_options)
     commits = [log.commit(version) for version in log.versions()]
     return sum(commit is not None and '"event": "create"' in (commit.user_metadata or "") for commit in commits)
 

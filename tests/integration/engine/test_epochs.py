@@ -132,7 +132,7 @@ def test_finished_view_stays_fresh_and_no_epoch_is_run_without_changes(lakehouse
     lakehouse.finish()
     finished = protocol.finish_job(store=lakehouse.backfill.store, requested_by="tester")
     assert finished.finished_epoch == 1
-    assert (view_properties(lakehouse.view_path) or {})[FINISHED_PROPERTY] == "true"
+    assert (view_properties(lakehouse.view_path, lakehouse.storage_options) or {})[FINISHED_PROPERTY] == "true"
     state = lakehouse.backfill.store.state()
     lakehouse.sql("INSERT INTO {upstream} VALUES (7, 'new')")
     lakehouse.sql("DELETE FROM {upstream} WHERE id = 0")
@@ -254,7 +254,7 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     )
     for file in files:
         if file.lower[0] >= 300 or file.upper[0] < 100:
-            (lakehouse.folder / "orders" / file.path).unlink()
+            (lakehouse.on_disk(lakehouse.upstream_path) / file.path).unlink()
     commit = lakehouse.run(barrier)
     assert commit.snapshot_read_row_count == 100
     assert lakehouse.view().count() == 200

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamError,
     UpstreamNotFoundError,
 )
+from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -147,6 +148,7 @@ def test_a_file_may_be_removed_after_it_was_read(jsons: Landing) -> None:
     jsons.house.finish()
     jsons.assert_read()
     jsons.house.assert_truth()
+    assert verifier.compare_now(jsons.house.backfill, jsons.house.engine).removed_rows == 10
 
 
 def test_a_folder_that_is_gone_is_refused(lakehouse: Lakehouse) -> None:

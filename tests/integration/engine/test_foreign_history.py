@@ -147,4 +147,4 @@ def test_an_attempt_that_slept_through_a_rebuild_does_not_mark_its_view_as_finis
 
 
 def says_finished(orders: Lakehouse) -> str:
-    return (view_properties(orders.view_path) or {})[FINISHED_PROPERTY]
+    return (view_properties(orders.view_path, orders.storage_options) or {})[FINISHED_PROPERTY]

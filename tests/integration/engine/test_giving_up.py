@@ -184,6 +184,6 @@ def test_giving_up_that_died_is_completed(numbers: Lakehouse, point: CrashPoint)
 def events(numbers: Lakehouse) -> Sequence[object]:
     from airflow_backfill_provider.lake.delta_log import DeltaLog
 
-    log = DeltaLog(numbers.view_path)
+    log = DeltaLog(numbers.view_path, numbers.storage_options)
     commits = [log.commit(version) for version in log.versions()]
     return [stamp_of(commit).get("event") for commit in commits if commit is not None]

@@ -89,7 +89,7 @@ def test_every_key_type_in_both_directions(lakehouse: Lakehouse) -> None:
     lakehouse.sql("DELETE FROM {upstream} WHERE n = 2")
     one_epoch_each()
     for job in jobs:
-        assert Backfill(job).status().finished, job.name
+        assert Backfill(job, lakehouse.storage_options).status().finished, job.name
 
 
 def test_position_at_the_end_of_time(lakehouse: Lakehouse) -> None:

@@ -68,7 +68,7 @@ def test_a_table_with_deletion_vectors_is_planned_by_the_rows_that_spark_reads(l
     lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, concat('r', id % 3) FROM range(400)")
     lakehouse.sql("DELETE FROM {upstream} WHERE id % 10 <> 0 AND id < 200")
     lakehouse.create(strategy="arrangement", rate_limit=20, vnode_count=3)
-    files = DeltaSource(lakehouse.upstream_path).files_at(offset_of(2))
+    files = DeltaSource(lakehouse.upstream_path, lakehouse.storage_options).files_at(offset_of(2))
     assert (files.live_rows(), files.row_count()) == (RowCount(220), 400)
 
     assert lakehouse.epoch().snapshot_read_row_count == 20

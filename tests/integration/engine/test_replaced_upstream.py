@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -82,7 +81,7 @@ def test_changes_vacuumed_before_an_epoch_read_them(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
     numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id = 1")
-    for file in (Path(numbers.upstream_path) / "_change_data").glob("*.parquet"):
+    for file in (numbers.on_disk(numbers.upstream_path) / "_change_data").glob("*.parquet"):
         file.unlink()
     with pytest.raises(errors.ChangeFeedGapError, match="gone"):
         numbers.epoch()

@@ -184,7 +184,7 @@ def test_a_table_in_which_rows_are_changed_is_refused(log: Log) -> None:
 def test_a_table_without_the_columns_is_refused_and_nothing_is_made(log: Log) -> None:
     with pytest.raises(UpstreamError, match="there is no column lsn"):
         log.create(upserts={"ordered_by": ["lsn"]})
-    assert not Path(log.view_path).exists()
+    assert not log.on_disk(log.view_path).exists()
 
 
 def test_a_column_that_says_what_a_row_is_may_not_go(log: Log) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -267,7 +266,7 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
     with pytest.raises(MaterializedViewError, match=r"columns of .* differ .*extra"):
         verifier.compare_now(backfill, lakehouse.engine)
 
-    held = {file: file.read_bytes() for file in Path(lakehouse.view_path).glob("*.parquet")}
+    held = {file: file.read_bytes() for file in lakehouse.on_disk(lakehouse.view_path).glob("*.parquet")}
     for file in held:
         file.unlink()
     with pytest.raises(DataFileError, match="the view .* cannot be compared: a data file is damaged or gone"):

@@ -1,4 +1,4 @@
-"""Brokers that go away during an epoch, records larger than a fetch, and compaction: nothing is lost."""
+"""Brokers that go away during an epoch, and records larger than a fetch: nothing is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
-from tests.integration.kafka.producers import COMPACTED, consumed
 from tests.integration.kafka.shop import TopicOfOrders
 from tests.kafka_broker import two_brokers
 
@@ -93,36 +92,3 @@ def test_records_that_are_larger_than_a_fetch_are_read(orders: TopicOfOrders, mo
     orders.create(rate_limit=3)
     orders.finish()
     assert [value for _, _, value in orders.rows()] == values
-
-
-@pytest.mark.exhaustive
-@pytest.mark.xfail(
-    strict=True, reason="a verification takes records that compaction has removed from the middle for stray rows"
-)
-def test_a_view_of_a_compacted_topic_is_equal_to_its_query(orders: TopicOfOrders) -> None:
-    """I1: compaction removes records between those that are left, and not only before the oldest one."""
-    orders.kafka.create_topic(orders.topic, **COMPACTED)
-    for number in range(6):
-        orders.producer.produce(orders.topic, str(number), key="same")
-    assert orders.producer.flush(30) == 0
-    orders.create()
-    orders.finish()
-    for number in range(6, 9):
-        orders.producer.produce(orders.topic, str(number), key="same")
-        assert orders.producer.flush(30) == 0
-        orders.finish()
-    soon_compacted(orders)
-    orders.assert_truth()
-
-
-def soon_compacted(orders: TopicOfOrders) -> None:
-    """Wait until fewer records are left in the topic than the view has."""
-    for _ in range(60):
-        # Only segments that are closed are compacted, and a new record closes the last one.
-        orders.producer.produce(orders.topic, "filler", key="filler")
-        assert orders.producer.flush(30) == 0
-        left = consumed(orders.kafka.servers(), orders.topic, {0: 1})
-        if sum(value != "filler" for value in left.values()) < 9:
-            orders.finish()
-            return
-    raise AssertionError("the topic was not compacted")

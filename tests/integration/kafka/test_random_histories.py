@@ -112,3 +112,4 @@ def test_compaction_takes_nothing_out_of_the_view_and_doubles_nothing(orders: To
     rows = orders.rows_with_nulls()
     assert len(left) < len(history.producer.committed), "nothing was compacted"
     assert left.items() <= rows.items() <= history.producer.committed.items()
+    orders.assert_truth()

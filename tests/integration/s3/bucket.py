@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
@@ -19,6 +21,11 @@ class BucketLakehouse(Lakehouse):
 
     def __init__(self, spark: SparkSession, s3: S3Server, folder: str) -> None:
         super().__init__(spark, f"{s3.root}/{folder}", s3.storage_options)
+        self._s3 = s3
+
+    def on_disk(self, location: str) -> Path:
+        """Return where the server keeps the objects of a location."""
+        return self._s3.folder / "data" / location.removeprefix("s3a://")
 
     def another_engine(self) -> SparkEngine:
         """Return the engine of another driver."""

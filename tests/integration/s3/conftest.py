@@ -11,16 +11,14 @@ from pyspark.sql import SparkSession
 from demo.s3_server import S3Server
 from tests.integration.s3.bucket import BucketLakehouse
 from tests.integration.s3.proxy import FailingProxy
-from tests.ports import free_port
+from tests.integration.s3.server import running_s3
 
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A running server."""
-    server = S3Server(tmp_path_factory.mktemp("s3"), free_port())
-    server.start()
-    yield server
-    server.stop()
+    with running_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture

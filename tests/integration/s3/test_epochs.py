@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from airflow_backfill_provider.core.compaction import CompactionPolicy
 from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.log_store import LOG_STORE
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.commit_safety import require_safe_commits
@@ -108,3 +111,26 @@ def test_spark_is_started_with_the_log_store(lakehouse: BucketLakehouse) -> None
     ).store()
     path = lakehouse.spark._jvm.org.apache.hadoop.fs.Path(lakehouse.upstream_path)
     assert LOG_STORE in store.getDelegate(path).logStoreImpl().getClass().getName()
+
+
+def test_a_creation_that_died_before_its_commit_is_done_again(lakehouse: BucketLakehouse) -> None:
+    """I2: Spark writes a file without rows first, and takes a folder with one for a table."""
+    lakehouse.create()
+    view = lakehouse.on_disk(lakehouse.view_path)
+    for commit in view.glob("_delta_log/*.*"):
+        commit.unlink()
+    shutil.rmtree(lakehouse.on_disk(f"{lakehouse.folder}/_backfill"))
+    assert list(view.glob("part-*.parquet"))
+    lakehouse.create()
+    lakehouse.finish()
+    lakehouse.assert_truth()
+
+
+def test_a_place_with_files_of_somebody_is_refused(lakehouse: BucketLakehouse) -> None:
+    """I6."""
+    view = lakehouse.on_disk(lakehouse.view_path)
+    view.mkdir()
+    (view / "thesis.txt").write_text("precious")
+    with pytest.raises(MaterializedViewError, match="holds files, but no Delta table; choose an empty folder"):
+        lakehouse.create()
+    assert not lakehouse.on_disk(f"{lakehouse.folder}/_backfill").exists()

@@ -51,7 +51,7 @@ def test_the_table_is_the_same_each_time(folder, tmp_path):
 
 
 def test_the_table_has_a_change_feed_and_files_in_key_order(folder):
-    table = DeltaTable(str(folder.orders))
+    table = DeltaTable(folder.orders)
     assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
     assert table.schema().to_arrow()
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
@@ -74,11 +74,11 @@ def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(folder):
 
 def test_the_change_feed_leads_from_one_version_to_the_other(folder):
     before = Counter(rows_of(folder.orders))
-    version = DeltaTable(str(folder.orders)).version()
+    version = DeltaTable(folder.orders).version()
     writer = DeltaWriter(folder.orders, seed=4)
     for _ in range(30):
         writer.commit()
-    feed = pa.table(DeltaTable(str(folder.orders)).load_cdf(starting_version=version + 1).read_all())
+    feed = pa.table(DeltaTable(folder.orders).load_cdf(starting_version=version + 1).read_all())
     for change in sorted(feed.to_pylist(), key=lambda row: row["_commit_version"]):
         row = tuple(change[field.name] for field in SCHEMA)
         before[row] += {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}[change["_change_type"]]
@@ -92,7 +92,7 @@ def test_the_job_file_is_a_valid_job(tmp_path):
     write_job(folder, delta_upstream(folder.orders), rate_limit=5)
     job = BackfillJob.from_yaml(folder.job)
     assert job.query.strip() == QUERY.strip()
-    assert (job.upstream.location, job.rate_limit) == (str(folder.orders), 5)
+    assert (job.upstream.location, job.rate_limit) == (folder.orders, 5)
 
 
 def test_each_demo_begins_with_an_empty_folder_of_its_own(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import tenacity.nap
@@ -17,52 +16,14 @@ from airflow_backfill_provider.sources.formats import registry
 from airflow_backfill_provider.sources.formats.registry import RegisteredSchema, schema_registry
 from tests.certificates import Authority
 from tests.ports import free_port
-
-NO_SCHEMA = (404, {"error_code": 40403, "message": "Schema 9 not found"})
-NO_SUBJECT = (404, {"error_code": 40401, "message": "Subject not found"})
-
-
-class Server(ThreadingHTTPServer):
-    """A registry: its answers by path, and what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers: dict[str, list[tuple[int, object]]] = {}
-        self.asked: list[tuple[str, str | None]] = []
-
-    def answer(self, path: str, *answers: tuple[int, object]) -> None:
-        """Answer a path with each of some answers in turn, and then always with the last."""
-        self.answers[path] = list(answers)
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
-
-    server: Server
-
-    def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers["Authorization"]))
-        answers = self.server.answers.get(self.path, [(404, "no such page")])
-        status, body = answers.pop(0) if len(answers) > 1 else answers[0]
-        self.send_response(status)
-        if status == 302:
-            self.send_header("Location", str(body))
-        self.end_headers()
-        self.wfile.write(body.encode() if isinstance(body, str) else json.dumps(body).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
+from tests.schema_registry import NO_SCHEMA, NO_SUBJECT, RegistryHandler, RegistryServer, registry_server
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[RegistryServer]:
     """A running registry."""
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with registry_server() as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture(autouse=True)
@@ -101,11 +62,11 @@ def test_a_schema_may_be_of_another_language(server, client):
 def test_a_schema_of_protobuf_is_its_descriptor(server, client):
     path = "/schemas/ids/7?format=serialized"
     server.answer(path, (200, {"schema": "AAE=", "schemaType": "PROTOBUF", "references": [{"name": "other.proto"}]}))
-    assert client.protobuf(7) == b"\x00\x01"
-    server.answer(path, (200, {"schema": '"int"'}))
-    assert client.protobuf(7) is None
-    server.answer(path, NO_SCHEMA)
-    assert client.protobuf(7) is None
+    assert client.protobuf(7) == client.protobuf(7) == b"\x00\x01"
+    assert len(server.asked) == 1
+    server.answer("/schemas/ids/8?format=serialized", (200, {"schema": '"int"'}), NO_SCHEMA)
+    assert client.protobuf(8) is None
+    assert client.protobuf(8) is None
 
 
 def test_a_registry_that_does_not_serialize_schemas_is_named(server, client):
@@ -115,8 +76,9 @@ def test_a_registry_that_does_not_serialize_schemas_is_named(server, client):
 
 
 def test_an_unknown_schema_is_none(server, client):
-    server.answer("/schemas/ids/9", NO_SCHEMA)
+    server.answer("/schemas/ids/9", NO_SCHEMA, (200, {"schema": '"int"'}))
     assert client.schema(9) is None
+    assert client.schema(9) == RegisteredSchema(9, "AVRO", '"int"'), "it may be registered a moment later"
 
 
 def test_the_latest_version_of_a_subject_is_known_by_its_id(server, client):
@@ -164,6 +126,7 @@ def test_a_login_that_is_refused_is_not_tried_again(server, connection, status):
     [
         (404, "<html>"),
         (404, {"message": "no page"}),
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
         (404, ["no page"]),
         (302, "https://elsewhere.example/schemas/ids/7"),
         (400, {}),
@@ -191,7 +154,7 @@ def test_a_registry_that_does_not_answer_may_answer_later(connection):
 def test_a_registry_that_is_silent_does_not_answer(server, client, monkeypatch):
     monkeypatch.setattr(registry, "REQUEST_SECONDS", 0.05)
     wait = threading.Event()
-    monkeypatch.setattr(Handler, "do_GET", lambda _: wait.wait(5))
+    monkeypatch.setattr(RegistryHandler, "do_GET", lambda _: wait.wait(5))
     with pytest.raises(RegistryUnavailableError, match="no answer within 0.05 s"):
         client.schema(7)
     wait.set()
