@@ -109,7 +109,7 @@ def _metadata(of_table: Action, number: str, location: str) -> Action:
 
 
 def _for_readers(value: Any) -> Any:
-    """Return a schema without what only writers need, such as defaults: it would need their features in the protocol."""
+    """Return a schema without what only writers need, such as defaults, because the protocol lacks their features."""
     if isinstance(value, list):
         return [_for_readers(part) for part in value]
     if not isinstance(value, dict):
