@@ -53,7 +53,7 @@ class CountingEngine:
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the view's empty table and the arrangement exist."""
         wanted = ViewIdentity(settings.job["name"], settings.incarnation)
-        view = settings.job["materialized_view"]
+        view = settings.definition.view_location
         if view_identity(view) != wanted:
             DeltaTable.create(
                 view,

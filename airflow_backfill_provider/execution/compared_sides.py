@@ -77,7 +77,7 @@ class ComparedSides:
         :param schema: the query's columns.
         :raises MaterializedViewError: if the view has other columns.
         """
-        path = self.settings.definition.materialized_view
+        path = self.settings.definition.view_location
         view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
         _require_same_columns(schema, view.schema, path)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))

@@ -21,6 +21,8 @@ from airflow_backfill_provider.lake.storage import one_line, storage_errors
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"
 FINISHED_PROPERTY = "backfill.finished"
+OWNER_PROPERTY = "backfill.owner"
+"""Who created or rebuilt the job; a person or a task run."""
 
 _LOG = "_delta_log"
 
