@@ -50,9 +50,10 @@ def register_view(settings: JobSettings, catalogs: Catalogs) -> None:
     name = job.view_name
     if not name:
         return
-    if catalogs.find(name) is None:
-        catalogs.register(name, job.view_location)
     found = catalogs.find(name)
+    if found is None:
+        catalogs.register(name, job.view_location)
+        found = catalogs.find(name)
     if found is None or not _is_same_place(found.location, job.view_location):
         where = "no table" if found is None else f"a table at {found.location or 'a folder that is gone'}"
         raise MaterializedViewError(
@@ -104,6 +105,8 @@ def _location_of_upstream(name: str, expected: str, catalogs: Catalogs) -> str:
 
 def _location_of_view(name: str, expected: str, catalogs: Catalogs) -> str:
     found = catalogs.find(name)
+    if found is not None and not found.location and not expected:
+        raise CatalogError(f"materialized_view: the catalog has {name}, but the table's folder is gone; drop the name")
     if found is not None and found.location:
         if expected and not _is_same_place(found.location, expected):
             raise MaterializedViewError(
