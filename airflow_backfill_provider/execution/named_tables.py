@@ -40,9 +40,37 @@ def place(job: BackfillJob, catalogs: Catalogs) -> BackfillJob:
     return job.placed(upstream=upstream, view=view)
 
 
+def require_same_upstream(settings: JobSettings, catalogs: Catalogs) -> None:
+    """
+    Refuse an upstream whose name means another table than when the job was created.
+
+    :raises UpstreamNotFoundError: if the name means no table.
+    :raises UpstreamReplacedError: if the name means another table.
+    """
+    upstream = settings.definition.upstream
+    name = upstream.catalog_table
+    if not name:
+        return
+    found = catalogs.find(name)
+    if found is None or not found.location:
+        raise UpstreamNotFoundError(
+            f"upstream.table: there is no table {name} any more; the job was created on one at {upstream.location}; "
+            "register it there again, or if it was dropped and made anew, rebuild the job"
+        )
+    is_same = _is_same_place(found.location, upstream.location)
+    if not (is_same and found.table_id == settings.upstream.table_id):
+        raise UpstreamReplacedError(
+            f"upstream.table: {name} is another table than when the job was created (table {found.table_id} at "
+            f"{found.location}, and it was table {settings.upstream.table_id} at {upstream.location}); rebuild the job "
+            "to backfill from the new table"
+        )
+
+
 def register_view(settings: JobSettings, catalogs: Catalogs) -> None:
     """
     Give a job's view its name in the catalog, unless it has it.
+
+    Each epoch does so, too: creation may have died before it, and a catalog may have lost the name.
 
     :raises MaterializedViewError: if another table has the name.
     """
@@ -60,34 +88,6 @@ def register_view(settings: JobSettings, catalogs: Catalogs) -> None:
             f"materialized_view: {name} means {where}, not the view of job {job.name} at {job.view_location}; drop or "
             "rename that table, and the view gets its name back, or rebuild the job"
         )
-
-
-def require_same_tables(settings: JobSettings, catalogs: Catalogs) -> None:
-    """
-    Refuse a name that means another table than when the job was created.
-
-    The view gets its name if no table has it: creation may have died before that, and a catalog may have lost it.
-
-    :raises UpstreamNotFoundError: if the upstream's name means no table.
-    :raises UpstreamReplacedError: if the upstream's name means another table.
-    :raises MaterializedViewError: if the view's name means another table.
-    """
-    job = settings.definition
-    if name := job.upstream.catalog_table:
-        found = catalogs.find(name)
-        if found is None or not found.location:
-            raise UpstreamNotFoundError(
-                f"upstream.table: there is no table {name} any more; it lay at {job.upstream.location} when the job "
-                "was created. Register it there again; if it was dropped and made anew, rebuild the job"
-            )
-        is_same = _is_same_place(found.location, job.upstream.location)
-        if not (is_same and found.table_id == settings.upstream.table_id):
-            raise UpstreamReplacedError(
-                f"upstream.table: {name} is another table than when the job was created (table {found.table_id} at "
-                f"{found.location}, and it was table {settings.upstream.table_id} at {job.upstream.location}); rebuild "
-                "the job to backfill from the new table"
-            )
-    register_view(settings, catalogs)
 
 
 def _location_of_upstream(name: str, expected: str, catalogs: Catalogs) -> str:

@@ -28,7 +28,7 @@ from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_err
 from airflow_backfill_provider.execution.compared_sides import ComparedSides
 from airflow_backfill_provider.execution.comparison import compare as compare_sides
 from airflow_backfill_provider.execution.epoch import EpochEvaluator, table_versions
-from airflow_backfill_provider.execution.named_tables import place, register_view
+from airflow_backfill_provider.execution.named_tables import place, register_view, require_same_upstream
 from airflow_backfill_provider.execution.tables import TableOpener
 from airflow_backfill_provider.lake.view_identity import OWNER_PROPERTY, ViewIdentity
 from airflow_backfill_provider.strategies import KINDS
@@ -202,6 +202,9 @@ class SparkEngine:
         :raises BackfillError: if a table cannot be read.
         """
         pin_settings(self._spark)
+        # Without new commits no epoch runs, so nothing else would find that the name means another table by now.
+        with epoch_errors(f"looking up the tables of job {settings.job['name']}"):
+            require_same_upstream(settings, self._tables.catalogs)
         job = settings.definition
         older = [read for read in barrier.view_after if read.offset != pinned.upstream_version]
         sides = ComparedSides(

@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.catalog import Catalogs
 from airflow_backfill_provider.engine.view import text_literal
-from airflow_backfill_provider.execution.named_tables import require_same_tables
+from airflow_backfill_provider.execution.named_tables import register_view
 from airflow_backfill_provider.lake.allowed_roots import ROOTS_VARIABLE
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill
@@ -100,7 +100,12 @@ def test_a_dropped_upstream_that_was_made_anew_elsewhere_is_refused_by_its_name(
     sales.sql("DROP TABLE {upstream}")
     sales.make_orders(20, at="second")
     barrier = sales.inject()
-    with pytest.raises(UpstreamReplacedError, match=rf"{sales.upstream} is another table .*second.*first.*rebuild"):
+    is_refused = pytest.raises(
+        UpstreamReplacedError, match=rf"{sales.upstream} is another table .*second.*first.*rebuild"
+    )
+    with is_refused:
+        sales.assert_truth()
+    with is_refused:
         sales.run(barrier)
     assert sales.view().count() == 4
     settings = sales.rebuild(rate_limit=None)
@@ -173,7 +178,7 @@ def test_an_engine_on_a_server_finds_and_checks_names_too(sales, spark_remote):
         assert catalogs.find(f"{sales.schema}.nothing") is None
         with pytest.raises(CatalogError, match=r"nowhere\.sales\.orders cannot be looked up"):
             catalogs.find("nowhere.sales.orders")
-        require_same_tables(settings, catalogs)
+        register_view(settings, catalogs)
         found = catalogs.find(sales.view_name)
         assert found is not None
         assert found.location == sales.view_path
