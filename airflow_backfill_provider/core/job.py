@@ -247,6 +247,8 @@ class BackfillJob(BaseModel):
         :param view: the view's location, likewise.
         :raises InvalidJobError: if one of the folders lies in another.
         """
+        if not (upstream or view):
+            return self
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         if upstream:
             fields["upstream"] = self.upstream.placed(upstream)

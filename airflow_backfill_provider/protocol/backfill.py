@@ -81,30 +81,19 @@ class Backfill:
     @property
     def upstream(self) -> Source:
         """
-        The table that the job reads.
+        The table that the job reads. If the job names it in a catalog, its location is that in the settings.
 
-        :raises JobNotCreatedError: as :attr:`placed_job`.
+        :raises JobNotCreatedError: if that location is not known yet.
         """
         if self.job.upstream.is_placed:
             return self._upstream_of_definition
-        # A rebuild may find the table of this name at another location, so the source is not kept.
-        return open_source(self.placed_job.upstream, self.storage_options)
-
-    @property
-    def placed_job(self) -> BackfillJob:
-        """
-        The definition with the locations of the tables that it names in a catalog, as they were found at creation.
-
-        :raises JobNotCreatedError: if the job is not created, so that they are not known yet.
-        """
-        if self.job.is_placed:
-            return self.job
         if not self.store.created():
             raise JobNotCreatedError(
-                f"job {self.job.name} names tables in a catalog, and their locations are found when the job is "
-                "created; create it first, or give upstream.path and view_path, too"
+                f"job {self.job.name} names {self.job.upstream.catalog_table} in a catalog, and its location is found "
+                "when the job is created; create it first, or give upstream.path, too"
             )
-        return self.job.placed_like(self.store.settings().definition)
+        # A rebuild may find the table of this name at another location, so the source is not kept.
+        return open_source(self.store.settings().definition.upstream, self.storage_options)
 
     @cached_property
     def _upstream_of_definition(self) -> Source:

@@ -87,7 +87,7 @@ def test_a_job_that_names_its_tables_is_opened_again_without_spark(sales):
 
 def test_before_its_creation_such_a_job_has_no_location(sales):
     backfill = sales.define()
-    with pytest.raises(JobNotCreatedError, match=r"names tables in a catalog.*create it first, or give upstream\.path"):
+    with pytest.raises(JobNotCreatedError, match=r"in a catalog.*create it first, or give upstream\.path"):
         backfill.upstream  # noqa: B018
 
 

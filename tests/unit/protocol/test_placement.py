@@ -72,13 +72,12 @@ def test_a_location_from_a_catalog_must_be_allowed(tmp_path, monkeypatch):
 
 
 def test_a_created_job_finds_its_tables_without_an_engine(tmp_path):
-    with pytest.raises(JobNotCreatedError, match="found when the job is created"):
-        named(tmp_path).placed_job  # noqa: B018
-    with pytest.raises(JobNotCreatedError, match="found when the job is created"):
+    with pytest.raises(JobNotCreatedError, match=r"names prod\.sales\.orders .*found when the job is created"):
         named(tmp_path).upstream  # noqa: B018
     created = create(named(tmp_path), Catalog(tmp_path / "first"))
-    assert named(tmp_path).placed_job == created.job
     assert named(tmp_path).upstream.location == f"{tmp_path}/first/orders"
+    edited = named(tmp_path, upstream={"table": "prod.sales.others", "key": ["id"]})
+    assert edited.upstream.location == f"{tmp_path}/first/orders", "only the settings in force count"
     assert Backfill.at(f"{tmp_path}/state").job == created.job
 
 
