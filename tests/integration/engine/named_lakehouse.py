@@ -17,14 +17,22 @@ COLUMNS = "id BIGINT COMMENT 'the order', name STRING, price DOUBLE COMMENT 'in 
 
 
 class NamedLakehouse(Lakehouse):
-    """An upstream and one job, whose tables are in a schema of Spark's own catalog."""
+    """
+    An upstream and one job, whose tables are in a schema of Spark's own catalog.
+
+    :param schema_folder: the folder of the schema; by default one in the lakehouse.
+    """
 
     def __init__(
-        self, spark: SparkSession, folder: Path | str, storage_options: Mapping[str, str] | None = None
+        self,
+        spark: SparkSession,
+        folder: Path | str,
+        storage_options: Mapping[str, str] | None = None,
+        schema_folder: Path | None = None,
     ) -> None:
         super().__init__(spark, folder, storage_options)
         self.schema = f"spark_catalog.sales_{uuid.uuid4().hex[:8]}"
-        self.sql(f"CREATE SCHEMA {self.schema} LOCATION {text_literal(f'{folder}/sales')}")
+        self.sql(f"CREATE SCHEMA {self.schema} LOCATION {text_literal(str(schema_folder or f'{folder}/sales'))}")
         self.view_name = f"{self.schema}.paid_orders"
         self.view_path = f"{folder}/sales/paid_orders"
 

@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.spark]
 
 @pytest.fixture
 def sales(spark: SparkSession, s3: S3Server, tmp_path: Path) -> Iterator[NamedLakehouse]:
-    schema = NamedLakehouse(spark, f"{s3.root}/{tmp_path.name}", s3.storage_options)
+    # A catalog makes the folder of a schema with Spark's own credentials, not with those of the session.
+    schema = NamedLakehouse(spark, f"{s3.root}/{tmp_path.name}", s3.storage_options, tmp_path / "schema")
+    schema.view_path = f"{schema.folder}/paid_orders"
     schema.make_orders(at="first")
     yield schema
     schema.close()
@@ -25,7 +27,7 @@ def sales(spark: SparkSession, s3: S3Server, tmp_path: Path) -> Iterator[NamedLa
 
 def test_names_work_in_a_bucket(sales: NamedLakehouse):
     """I1 and I6; the control tables and the logs are read without Spark."""
-    settings = sales.create(rate_limit=5)
+    settings = sales.create(rate_limit=5, view_path=sales.view_path)
     assert settings.definition.upstream.location == f"{sales.folder}/first"
     sales.finish()
     sales.sql("DELETE FROM {upstream} WHERE id = 5")
@@ -39,7 +41,7 @@ def test_names_work_in_a_bucket(sales: NamedLakehouse):
     sales.make_orders(20, at="second")
     with pytest.raises(UpstreamReplacedError, match=rf"{sales.upstream} is another table .*second.*first.*rebuild"):
         sales.run(barrier)
-    sales.rebuild()
+    sales.rebuild(view_path=sales.view_path)
     sales.finish()
     sales.assert_truth()
     assert sales.sql(f"SELECT * FROM {sales.view_name}").count() == 20
