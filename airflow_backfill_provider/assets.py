@@ -16,12 +16,16 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, AssetWatcher, Context
 
 from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 
 VIEW_GROUP = "materialized_view"
 FINISHED_GROUP = "finished_materialized_view"
 VERIFIED_GROUP = "verified_materialized_view"
 UPSTREAM_GROUP = "backfill_upstream"
+
+CATALOG_SCHEME = "catalog"
+"""The scheme of the URI of a table that is named in a catalog: ``catalog://<catalog>/<schema>/<table>``."""
 
 DEFINITION = "definition"
 CONNECTION = "backfill_conn_id"
@@ -54,7 +58,7 @@ def materialized_view_asset(job: JobDefinition, backfill_conn_id: str = Backfill
     loaded = load_job(job)
     return Asset(
         name=loaded.name,
-        uri=_uri(loaded.materialized_view),
+        uri=_view_uri(loaded),
         group=VIEW_GROUP,
         extra=job_extra(loaded, backfill_conn_id),
     )
@@ -92,7 +96,7 @@ def verified_view_asset(job: JobDefinition) -> Asset:
 
 def _asset_of_event(job: JobDefinition, event: str, group: str) -> Asset:
     loaded = load_job(job)
-    return Asset(name=f"{loaded.name} {event}", uri=f"{_uri(loaded.materialized_view)}?event={event}", group=group)
+    return Asset(name=f"{loaded.name} {event}", uri=f"{_view_uri(loaded)}?event={event}", group=group)
 
 
 def upstream_asset(
@@ -120,7 +124,7 @@ def upstream_asset(
     )
     return Asset(
         name=f"{loaded.name} upstream",
-        uri=f"{_uri(loaded.upstream.location)}?job={loaded.name}",
+        uri=f"{_uri(loaded.upstream.location, loaded.upstream.catalog_table)}?job={loaded.name}",
         group=UPSTREAM_GROUP,
         watchers=[AssetWatcher(name=loaded.name, trigger=trigger)],
     )
@@ -152,5 +156,16 @@ def emit(
                 context["outlet_events"][outlet].add(asset, extra=dict(extra))
 
 
-def _uri(view: str) -> str:
-    return f"file://{urllib.parse.quote(view)}" if location.is_local(view) else view
+def _view_uri(job: BackfillJob) -> str:
+    return _uri(job.view_location, job.view_name)
+
+
+def _uri(place: str, name: str) -> str:
+    """
+    Return the URI of a table: its name in a catalog, if it has one, or else its location.
+
+    A DAG's author knows the name, but not where a catalog puts the table.
+    """
+    if name:
+        return f"{CATALOG_SCHEME}://{name.replace('.', '/')}"
+    return f"file://{urllib.parse.quote(place)}" if location.is_local(place) else place

@@ -47,6 +47,7 @@ from airflow_backfill_provider.sources.upserts import UpsertsUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 from docs.reference_texts import (
+    APPEND_ONLY_DEFAULTS,
     APPEND_ONLY_FIELDS,
     BOUNDS_DEFAULTS,
     BOUNDS_FIELDS,
@@ -96,7 +97,7 @@ def make() -> dict[str, str]:
             "debezium snapshot": _given(SnapshotDefinition, SNAPSHOT_FIELDS, {}),
             "upserts": _given(UpsertsUpstream, UPSERTS_FIELDS, UPSERTS_DEFAULTS),
             "kafka": _given(KafkaUpstream, KAFKA_FIELDS, KAFKA_DEFAULTS),
-            "append only": _given(AppendOnlyUpstream, APPEND_ONLY_FIELDS, FILE_LOG_DEFAULTS),
+            "append only": _given(AppendOnlyUpstream, APPEND_ONLY_FIELDS, APPEND_ONLY_DEFAULTS),
             "files": _given(FilesUpstream, FILES_FIELDS, FILE_LOG_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),

@@ -8,7 +8,8 @@ from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 JOB_TYPES = {
     "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",
     "upstream": "mapping, see below",
-    "materialized_view": "absolute path or URI",
+    "materialized_view": "absolute path or URI, or `catalog.schema.table`",
+    "view_path": "absolute path or URI",
     "query": "text",
     "strategy": "`auto`, `snapshot`, `no_shuffle`, `arrangement`, `cdc` or `source`",
     "vnode_count": "whole number, 1 to 32768",
@@ -23,9 +24,20 @@ JOB_TYPES = {
     "table_properties": "mapping of text to text",
 }
 
-JOB_DEFAULTS = {"state": "`_backfill/<name>` beside the view", "table_properties": "none", "restrict_to": "all of it"}
+JOB_DEFAULTS = {
+    "view_path": "in the folder of the schema",
+    "state": "`_backfill/<name>` beside the view",
+    "table_properties": "none",
+    "restrict_to": "all of it",
+}
+
+CATALOG_TABLE = (
+    "`catalog.schema.table`",
+    "the table's full name in a catalog, from which its path is looked up; see [catalogs](how-to/use-a-catalog.md)",
+)
 
 UPSTREAM_FIELDS = {
+    "table": CATALOG_TABLE,
     "path": ("absolute path or URI", "the Delta table to read; it must have a change data feed"),
     "key": ("list of columns", "the columns that identify a row, most significant first; see below"),
     "distribution_key": (
@@ -34,7 +46,9 @@ UPSTREAM_FIELDS = {
     ),
 }
 
-UPSTREAM_DEFAULTS = {"distribution_key": "the key"}
+CATALOG_TABLE_DEFAULTS = {"table": "none", "path": "the location of `table`"}
+
+UPSTREAM_DEFAULTS = {**CATALOG_TABLE_DEFAULTS, "distribution_key": "the key"}
 
 POSTGRES_FIELDS = {
     "connection": (
@@ -127,6 +141,7 @@ KAFKA_FIELDS = {
 }
 
 APPEND_ONLY_FIELDS = {
+    "table": CATALOG_TABLE,
     "path": ("text", "location of a Delta table"),
     "append_only": ("`true`", "says that rows are only appended, so that the table needs no change data feed"),
     "key": ("list of columns", "always `_backfill_split` and `_backfill_place`; leave it out"),
@@ -147,6 +162,8 @@ FILE_LOG_DEFAULTS = {
     "key": "`_backfill_split`, `_backfill_place`",
     "distribution_key": "`_backfill_split`",
 }
+
+APPEND_ONLY_DEFAULTS = {**CATALOG_TABLE_DEFAULTS, **FILE_LOG_DEFAULTS}
 
 KAFKA_DEFAULTS = {
     "value": "`raw`",
@@ -295,6 +312,9 @@ WHAT_TO_DO = {
     "[rebuild](how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
     "and [rebuild](how-to/rebuild.md) if the job exists",
+    "CatalogError": "check the name, the schema, and the catalogs with which Spark is started; see "
+    "[use a catalog](how-to/use-a-catalog.md)",
+    "CatalogUnavailableError": "nothing; the task retries",
     "MaterializedViewError": "choose another folder; if something else wrote to the view, "
     "[repair](how-to/repair-rows.md) what it wrote to, or [rebuild](how-to/rebuild.md)",
     "StateError": "do what the message says",

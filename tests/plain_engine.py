@@ -35,10 +35,18 @@ class CountingEngine:
     Knows how many rows a chunk has, and writes nothing but the arrangement and the view's identity.
 
     :param missing: keys that comparisons find missing, one after another.
+    :param catalog: the locations of tables by their names.
     """
 
-    def __init__(self, missing: list[Sequence[str]] | None = None) -> None:
+    def __init__(self, missing: list[Sequence[str]] | None = None, catalog: Mapping[str, str] | None = None) -> None:
         self.missing = [] if missing is None else missing
+        self.catalog = catalog or {}
+
+    def place(self, job: BackfillJob) -> BackfillJob:
+        """Return a job with the locations of the tables that it names."""
+        return job.placed(
+            upstream=self.catalog.get(job.upstream.catalog_table, ""), view=self.catalog.get(job.view_name, "")
+        )
 
     def check(
         self,
@@ -53,7 +61,7 @@ class CountingEngine:
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the view's empty table and the arrangement exist."""
         wanted = ViewIdentity(settings.job["name"], settings.incarnation)
-        view = settings.job["materialized_view"]
+        view = settings.definition.view_location
         if view_identity(view) != wanted:
             DeltaTable.create(
                 view,

@@ -69,6 +69,16 @@ class MaterializedViewError(BackfillError):
     """The job must not write to the materialized view's path or table."""
 
 
+class CatalogError(BackfillError):
+    """A name cannot be looked up in a catalog, or means something that cannot be used."""
+
+
+class CatalogUnavailableError(CatalogError):
+    """A catalog does not answer."""
+
+    retryable = True
+
+
 class StateError(BackfillError):
     """The control tables cannot be used."""
 

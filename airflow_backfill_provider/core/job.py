@@ -30,6 +30,7 @@ from pydantic import (
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import EncodedPosition
+from airflow_backfill_provider.core.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.core.vnodes import parse_vnodes
@@ -88,7 +89,8 @@ class BackfillJob(BaseModel):
 
     :param name: identifies the job, its DAG and its transactions; lower-case letters, digits and ``_``.
     :param upstream: the table to read; see :class:`~airflow_backfill_provider.core.upstream.UpstreamDefinition`.
-    :param materialized_view: the location of the materialized view's Delta table.
+    :param materialized_view: the location of the materialized view's Delta table, or its full name in a catalog,
+        ``catalog.schema.table``. Under the name, the view is registered in the catalog.
     :param query: Spark SQL over the relation ``upstream``, of one of the registered shapes.
     :param strategy: how history is read; ``auto`` chooses when the job is created, by the statistics of the upstream's
         files.
@@ -104,7 +106,9 @@ class BackfillJob(BaseModel):
         supports only the other.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
-    :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view.
+    :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
+    :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view. Required
+        if the view is named in a catalog without ``view_path``.
     :param table_properties: Delta table properties of the materialized view.
     :raises InvalidJobError: naming each wrong field and what is allowed.
     """
@@ -114,6 +118,7 @@ class BackfillJob(BaseModel):
     name: JobName
     upstream: SerializeAsAny[UpstreamDefinition]
     materialized_view: StrictStr
+    view_path: Annotated[StrictStr, Field(exclude_if=lambda path: not path)] = ""
     query: StrictStr
     strategy: StrictStr = AUTO
     vnode_count: VnodeCount = 256
@@ -132,7 +137,10 @@ class BackfillJob(BaseModel):
         except ValidationError as error:
             raise InvalidJobError(_explain(error, fields.get("upstream"))) from None
 
-    _canonical_locations = field_validator("materialized_view")(location.canonical_location)
+    @field_validator("materialized_view")
+    @classmethod
+    def _canonical_view(cls, value: str) -> str:
+        return canonical_table_name(value) if is_like_name(value) else location.canonical_location(value)
 
     @field_validator("upstream", mode="wrap")
     @classmethod
@@ -142,9 +150,9 @@ class BackfillJob(BaseModel):
         kind, fields = definition_class(value)
         return kind.model_validate(fields)
 
-    @field_validator("state")
+    @field_validator("view_path", "state")
     @classmethod
-    def _canonical_state(cls, value: str) -> str:
+    def _canonical_folder(cls, value: str) -> str:
         return location.canonical_location(value) if value else ""
 
     @field_validator("strategy", mode="before")
@@ -180,22 +188,25 @@ class BackfillJob(BaseModel):
 
     @model_validator(mode="after")
     def _separate_folders(self) -> Self:
-        if not self.state:
-            beside = f"{location.parent(self.materialized_view)}/_backfill/{self.name}"
+        if self.view_path and not self.view_name:
+            raise InvalidJobError("view_path: materialized_view is a location already; leave one of them out")
+        if not self.state and self.view_location:
+            beside = f"{location.parent(self.view_location)}/_backfill/{self.name}"
             object.__setattr__(self, "state", beside)
-        within_state = self.upstream.default_folders(self.state)
-        folders = {
-            **{name: folder for name, folder in self.upstream.folders.items() if folder not in within_state},
-            "materialized_view": self.materialized_view,
-            "state": self.state,
-        }
+        within_state = self.upstream.default_folders(self.state) if self.state else frozenset()
+        folders = {name: folder for name, folder in self.upstream.folders.items() if folder not in within_state}
+        if self.view_location:
+            folders["view_path" if self.view_name else "materialized_view"] = self.view_location
+        if self.state:
+            folders["state"] = self.state
         for outer, outer_folder in folders.items():
             for inner, inner_folder in folders.items():
                 if outer != inner and location.contains(outer_folder, inner_folder):
                     raise InvalidJobError(
                         f"{inner} ({inner_folder}) lies in {outer} ({outer_folder}); give each its own folder"
                     )
-        object.__setattr__(self, "upstream", self.upstream.for_job(self.name, self.state))
+        if self.state:
+            object.__setattr__(self, "upstream", self.upstream.for_job(self.name, self.state))
         return self
 
     @model_validator(mode="after")
@@ -214,6 +225,44 @@ class BackfillJob(BaseModel):
             object.__setattr__(self, "visibility", named.only_visibility)
         named.require_job(self)
         return self
+
+    @property
+    def view_name(self) -> str:
+        """The view's full name in a catalog; empty if it is only at a location."""
+        return self.materialized_view if is_like_name(self.materialized_view) else ""
+
+    @property
+    def view_location(self) -> str:
+        """The view's location; empty as long as only its name is known."""
+        return self.view_path if self.view_name else self.materialized_view
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether all locations are known; those of tables that are named in a catalog are looked up at creation."""
+        return self.upstream.is_placed and bool(self.view_location)
+
+    def placed(self, *, upstream: str = "", view: str = "") -> Self:
+        """
+        Return the job with locations of the tables that it names in a catalog.
+
+        :param upstream: the upstream's location; empty to leave it as it is.
+        :param view: the view's location, likewise.
+        :raises InvalidJobError: if one of the folders lies in another.
+        """
+        if not (upstream or view):
+            return self
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        if upstream:
+            fields["upstream"] = self.upstream.placed(upstream)
+        return type(self)(**fields | ({"view_path": view} if view else {}))
+
+    def placed_like(self, created: BackfillJob) -> Self:
+        """Return the job with those locations that it leaves open, as a job has them that names the same tables."""
+        same_upstream = self.upstream.catalog_table == created.upstream.catalog_table
+        return self.placed(
+            upstream="" if self.upstream.is_placed or not same_upstream else created.upstream.location,
+            view="" if self.view_location or self.view_name != created.view_name else created.view_location,
+        )
 
     @property
     def vnodes(self) -> frozenset[int]:

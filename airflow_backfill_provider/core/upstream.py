@@ -94,6 +94,24 @@ class UpstreamDefinition(BaseModel):
         return {}
 
     @property
+    def catalog_table(self) -> str:
+        """The full name of the upstream's table in a catalog; empty, the default, if it is not named in one."""
+        return ""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the upstream can be opened; a table that is named in a catalog needs its location first."""
+        return True
+
+    def placed(self, path: str) -> Self:
+        """
+        Return the definition with the location of the table that it names in a catalog.
+
+        :raises TypeError: if it names none.
+        """
+        raise TypeError(f"an upstream of kind {self.kind} names no table in a catalog, so it cannot lie at {path}")
+
+    @property
     def connection_ids(self) -> tuple[str, ...]:
         """The ids of the Airflow connections that reading the upstream needs; by default none."""
         return ()

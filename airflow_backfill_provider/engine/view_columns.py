@@ -1,8 +1,9 @@
-"""The view's columns: the query's names and types, without other metadata of the upstream."""
+"""The view's columns: the query's names and types, and the upstream's comments, without its other metadata."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -50,12 +51,19 @@ def names_to_map(schema: StructType) -> list[str]:
 
 def without_metadata(schema: StructType) -> StructType:
     """
-    Return columns with only a name and a type, without the upstream's metadata.
+    Return columns with only a name, a type and a comment, without the upstream's other metadata.
 
     With that metadata the view would need table features that it does not have (defaults, identity columns, generated
     columns), or enforce lengths that the upstream has dropped since (CHAR and VARCHAR).
     """
-    return StructType([StructField(field.name, _plain(field.dataType)) for field in schema.fields])
+    return StructType(
+        [StructField(field.name, _plain(field.dataType), metadata=_comment(field.metadata)) for field in schema.fields]
+    )
+
+
+def _comment(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a column's metadata says to people; Spark keeps it if the query passes the column through."""
+    return {name: value for name, value in metadata.items() if name == "comment"}
 
 
 def _plain(kind: DataType) -> DataType:

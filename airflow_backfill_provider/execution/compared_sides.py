@@ -96,7 +96,7 @@ class ComparedSides:
 
     def _view(self, schema: StructType) -> DataFrame:
         """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
-        path = self.settings.definition.materialized_view
+        path = self.settings.definition.view_location
         view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
         _require_same_columns(schema, view.schema, path)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))

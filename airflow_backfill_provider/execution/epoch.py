@@ -32,6 +32,7 @@ from airflow_backfill_provider.engine.net_changes import (
     with_cleared,
 )
 from airflow_backfill_provider.engine.spark_errors import epoch_errors
+from airflow_backfill_provider.execution.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.execution.tables import JobTables
 from airflow_backfill_provider.shapes.base import Changes
@@ -94,7 +95,7 @@ class EpochEvaluator:
     @contextmanager
     def _guarded(self, what: str) -> Iterator[None]:
         """
-        Refuse an upstream other than the pinned one, before and after reading it.
+        Refuse an upstream other than the pinned one, before and after reading it; and names of other tables.
 
         If the upstream is replaced in between, wrong rows may be written, but the epoch is not committed.
         """
@@ -103,6 +104,8 @@ class EpochEvaluator:
             epoch_errors(f"{what} {barrier.epoch} of job {barrier.job}", tables=self._tables.reader.tables),
             self._opened,
         ):
+            require_same_upstream(self._tables.settings, self._tables.catalogs)
+            register_view(self._tables.settings, self._tables.catalogs)
             upstream.require_same_history(barrier.upstream.end)
             yield
             upstream.require_same_history(barrier.upstream.end)

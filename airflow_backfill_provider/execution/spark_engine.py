@@ -28,8 +28,9 @@ from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_err
 from airflow_backfill_provider.execution.compared_sides import ComparedSides
 from airflow_backfill_provider.execution.comparison import compare as compare_sides
 from airflow_backfill_provider.execution.epoch import EpochEvaluator, table_versions
+from airflow_backfill_provider.execution.named_tables import place, register_view, require_same_upstream
 from airflow_backfill_provider.execution.tables import TableOpener
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.lake.view_identity import OWNER_PROPERTY, ViewIdentity
 from airflow_backfill_provider.strategies import KINDS
 
 
@@ -46,6 +47,16 @@ class SparkEngine:
         self._tables = TableOpener(self._spark, storage_options)
 
     # ------------------------------------------------------------------------------------------------ creation
+
+    def place(self, job: BackfillJob) -> BackfillJob:
+        """
+        Return a job with the locations of the tables that it names in a catalog; see :mod:`.named_tables`.
+
+        :raises BackfillError: if a name cannot be used.
+        """
+        pin_settings(self._spark)
+        with epoch_errors(f"looking up the tables of job {job.name}"):
+            return place(job, self._tables.catalogs)
 
     def check(
         self,
@@ -91,8 +102,11 @@ class SparkEngine:
         view, identity = tables.view, tables.identity
         if view.identity() != identity:
             schema = tables.writer.schema()
+            properties = {**settings.definition.table_properties, OWNER_PROPERTY: settings.requested_by}
             with view_errors(view.path):
-                view.ensure(schema, identity, earlier_incarnations, settings.definition.table_properties)
+                view.ensure(schema, identity, earlier_incarnations, properties)
+        with view_errors(view.path):
+            register_view(settings, self._tables.catalogs)
         tables.reader.prepare()
 
     # -------------------------------------------------------------------------------------------------- epochs
@@ -194,6 +208,9 @@ class SparkEngine:
         :raises BackfillError: if a table cannot be read.
         """
         pin_settings(self._spark)
+        # Without new commits no epoch runs, so nothing else would find that the name means another table by now.
+        with epoch_errors(f"looking up the tables of job {settings.job['name']}"):
+            require_same_upstream(settings, self._tables.catalogs)
         job = settings.definition
         older = [read for read in barrier.view_after if read.offset != pinned.upstream_version]
         upstream = self._tables.upstream(job).as_created(settings.upstream)

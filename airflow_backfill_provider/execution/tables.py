@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.engine.catalog import Catalogs
 from airflow_backfill_provider.engine.commit_safety import require_safe_commits
 from airflow_backfill_provider.engine.job_rows import JobRows, PlacedRows
 from airflow_backfill_provider.engine.row_account import RowAccount
@@ -35,6 +36,7 @@ class JobTables:
     :param account: checks the counted rows.
     :param reader: the strategy's half on Spark.
     :param writer: the shape's half on Spark.
+    :param catalogs: the session's catalogs, for the tables that the job names.
     """
 
     settings: JobSettings
@@ -45,6 +47,7 @@ class JobTables:
     identity: ViewIdentity
     reader: SnapshotReader
     writer: ViewWriter
+    catalogs: Catalogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class TableOpener:
     def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None) -> None:
         self._spark = spark
         self._storage_options = storage_options
+        self.catalogs = Catalogs(spark)
         self._opened: _OpenedOffset | None = None
         self._accounted: RowAccount | None = None
 
@@ -96,6 +100,7 @@ class TableOpener:
             identity=ViewIdentity.of(settings),
             reader=STRATEGIES.named(settings.strategy).reader(context),
             writer=self.writer(job, settings.shape, settings.upstream, job_rows),
+            catalogs=self.catalogs,
         )
 
     def open_own(self, settings: JobSettings, barrier: Barrier) -> JobTables:
@@ -130,8 +135,8 @@ class TableOpener:
 
         :raises UnsafeCommitsError: if commits to it, or to the strategy's tables in the job's folder, may be lost.
         """
-        require_safe_commits(self._spark, [job.materialized_view, job.state])
-        return MaterializedView(self._spark, job.materialized_view, self._storage_options)
+        require_safe_commits(self._spark, [job.view_location, job.state])
+        return MaterializedView(self._spark, job.view_location, self._storage_options)
 
     def writer(self, job: BackfillJob, shape: str, upstream: ResolvedUpstream, job_rows: JobRows) -> ViewWriter:
         """Return the writer of a job's view."""

@@ -20,9 +20,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.lake.object_store import hadoop_settings, is_secret, without_secrets
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.upstream import UpstreamDefinition
     from airflow_backfill_provider.protocol.backfill import Backfill
-    from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 JobDefinition = BackfillJob | Mapping[str, Any] | str
@@ -128,18 +126,6 @@ class BackfillHook(BaseHook):
 
         _use_connections_of_airflow()
         return Backfill(self._with_state(load_job(job)), self.connection.storage_options)
-
-    def open_upstream(self, upstream: UpstreamDefinition) -> Source:
-        """
-        Open the upstream of a job, without reading anything yet.
-
-        :param upstream: the definition, with the defaults of the job.
-        :raises InvalidConnectionError: if the connection cannot be used.
-        """
-        from airflow_backfill_provider.sources import open_source
-
-        _use_connections_of_airflow()
-        return open_source(upstream, self.connection.storage_options)
 
     def reader(self, state: str) -> BackfillReader:
         """Return the reader of the control tables at a location."""

@@ -29,10 +29,12 @@ def require_allowed(job: BackfillJob) -> None:
     """
     for name, location in (
         *job.upstream.folders.items(),
-        ("materialized_view", job.materialized_view),
+        ("view_path" if job.view_name else "materialized_view", job.view_location),
         ("state", job.state),
     ):
-        require_location_allowed(name, location)
+        # The locations of tables that are named in a catalog are checked when they are known.
+        if location:
+            require_location_allowed(name, location)
 
 
 def require_location_allowed(name: str, location: str) -> None:

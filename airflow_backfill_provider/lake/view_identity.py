@@ -22,6 +22,8 @@ from airflow_backfill_provider.lake.uncommitted import EMPTY_PART, LOG, NO_TABLE
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"
 FINISHED_PROPERTY = "backfill.finished"
+OWNER_PROPERTY = "backfill.owner"
+"""Who created or rebuilt the job; a person or a task run."""
 
 _MAGIC_NUMBER_SIZE = 4
 """Bytes of a Parquet file whose writer died after the leading magic number."""

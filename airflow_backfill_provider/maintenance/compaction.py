@@ -59,7 +59,7 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     """
     settings = backfill.settings()
     identity = ViewIdentity.of(settings)
-    path = settings.definition.materialized_view
+    path = settings.definition.view_location
     if view_identity(path, backfill.storage_options) != identity:
         raise MaterializedViewError(
             f"materialized_view: {path} does not hold the view of job {identity.job}; it was dropped, replaced or "

@@ -189,7 +189,9 @@ def _epochs(rows_left: int, rate_limit: int | None) -> int:
 
 
 def _view_warnings(backfill: Backfill) -> list[str]:
-    view = backfill.job.materialized_view
+    view = backfill.job.view_location
+    if not view:
+        return []
     if not DeltaTable.is_deltatable(view, storage_options=dict(backfill.storage_options or {}) or None):
         return []
     return [f"there is already a table at {view}; create refuses it if it does not belong to this job"]

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
 from airflow_backfill_provider.lake.version_watch import VersionsWatch
 from airflow_backfill_provider.protocol import Clock, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill, ReadBackfill
+from airflow_backfill_provider.protocol.upstream_watch import watch_upstream
 from airflow_backfill_provider.sources.base import SourceWatch
 
 FRESH_SECONDS = 1.0
@@ -134,7 +135,7 @@ class ObservedJob:
 
     @cached_property
     def _upstream(self) -> SourceWatch:
-        return self._backfill.upstream.watch()
+        return watch_upstream(self._backfill)
 
     def _versions(self) -> str:
         """Return a value that changes whenever a table of the job does."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
 from airflow_backfill_provider.core.failures import EpochFailure
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState
@@ -45,10 +45,16 @@ class Backfill:
 
     def __post_init__(self) -> None:
         """
-        Refuse a job with tables in a location that is not allowed.
+        Refuse a job without a folder for control tables, or with tables in a location that is not allowed.
 
+        :raises InvalidJobError: if no folder is given, and the view has no location beside which there is a default.
         :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.lake.allowed_roots.require_allowed`.
         """
+        if not self.job.state:
+            raise InvalidJobError(
+                f"state: is required, because {self.job.view_name} is a name in a catalog, so no folder of the view is "
+                "known to put the control tables beside; give a folder, or give view_path"
+            )
         require_allowed(self.job)
 
     @classmethod
@@ -73,9 +79,25 @@ class Backfill:
         """The results of the job's verifications."""
         return self.store.verifications
 
-    @cached_property
+    @property
     def upstream(self) -> Source:
-        """The table that the job reads."""
+        """
+        The table that the job reads. If the job names it in a catalog, its location is that in the settings.
+
+        :raises JobNotCreatedError: if that location is not known yet.
+        """
+        if self.job.upstream.is_placed:
+            return self._upstream_of_definition
+        if not self.store.created():
+            raise JobNotCreatedError(
+                f"job {self.job.name} names {self.job.upstream.catalog_table} in a catalog, and its location is found "
+                "when the job is created; create it first, or give upstream.path, too"
+            )
+        # A rebuild may find the table of this name at another location, so the source is not kept.
+        return open_source(self.store.settings().definition.upstream, self.storage_options)
+
+    @cached_property
+    def _upstream_of_definition(self) -> Source:
         return open_source(self.job.upstream, self.storage_options)
 
     def settings(self) -> JobSettings:

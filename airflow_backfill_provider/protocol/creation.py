@@ -70,8 +70,8 @@ def create_job(
     if not (has_view and _is_prepared(settings, store)):
         if not has_view and store.commits(since_epoch=settings.base_epoch + 1):
             raise MaterializedViewError(
-                f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote "
-                "to it; restore it, or rebuild the job"
+                f"materialized_view: the view of job {job.name} is gone from {settings.definition.view_location}, but "
+                "epochs wrote to it; restore it, or rebuild the job"
             )
         _ensure_tables(store, settings, engine())
     return settings
@@ -184,8 +184,9 @@ def _defined_otherwise(job: BackfillJob, different: Sequence[str]) -> InvalidJob
 
 def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
     """Return the fields in which a job differs from the definition that it was created with."""
-    wanted, created = job.definition(), BackfillJob(**settings.job).definition()
-    return sorted(name for name in wanted if wanted[name] != created[name])
+    created = settings.definition
+    wanted, before = job.placed_like(created).definition(), created.definition()
+    return sorted(name for name in {*wanted, *before} if wanted.get(name) != before.get(name))
 
 
 def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
@@ -195,9 +196,14 @@ def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
 
 def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
     """Refuse to move a view; only a view that could not be made may get another path."""
-    view = before.job["materialized_view"]
-    if view != job.materialized_view and _was_made(before, store):
-        raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {view}; to move it, create another job")
+    created = before.definition
+    if (created.materialized_view, created.view_location) == (job.materialized_view, job.view_location):
+        return
+    if _was_made(before, store):
+        raise InvalidJobError(
+            f"materialized_view: a rebuild keeps the view at {created.materialized_view}; to move it, create another "
+            "job"
+        )
 
 
 def new_settings(
@@ -314,7 +320,7 @@ def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
 
 
 def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
-    return view_identity(settings.job["materialized_view"], store.storage_options)
+    return view_identity(settings.definition.view_location, store.storage_options)
 
 
 def _new_incarnation() -> str:

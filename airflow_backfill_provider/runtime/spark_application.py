@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -42,7 +43,7 @@ from airflow_backfill_provider.engine.spark_messages import safe_message
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction_text import done_lines
-from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol import creation, placement
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime.connect import connected, ended_by_sigterm, remote_from_environment
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
@@ -234,12 +235,13 @@ def create(
     engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
     """Create a job, unless it was created with the same definition."""
-    backfill = Backfill(BackfillJob(**definition), storage_options)
+    made = cache(partial(engine, storage_options, "create"))
+    backfill = placement.to_create(Backfill(BackfillJob(**definition), storage_options), made)
     creation.create_job(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,
-        engine=lambda: engine(storage_options, "create"),
+        engine=made,
         requested_by=requested_by,
     )
 
@@ -248,12 +250,13 @@ def rebuild(
     engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
     """Rebuild a job."""
-    backfill = Backfill(BackfillJob(**definition), storage_options)
+    made = cache(partial(engine, storage_options, "rebuild"))
+    backfill = placement.to_rebuild(Backfill(BackfillJob(**definition), storage_options), made)
     creation.rebuild_job(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,
-        engine=lambda: engine(storage_options, "rebuild"),
+        engine=made,
         requested_by=requested_by,
     )
 

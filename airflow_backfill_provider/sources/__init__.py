@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from airflow_backfill_provider.core import kinds
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.append_only import AppendOnly
 from airflow_backfill_provider.sources.base import Source, SourceKind
@@ -31,7 +32,13 @@ def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str]
     Open the upstream of a job.
 
     :param storage_options: options of the object store, as deltalake takes them.
+    :raises InvalidJobError: if it is named in a catalog, and its location is not known yet.
     """
+    if not upstream.is_placed:
+        raise InvalidJobError(
+            f"upstream.table: the location of {upstream.catalog_table} is not known before the job is created; create "
+            "the job, or give upstream.path, too"
+        )
     return KINDS.named(upstream.kind).open(upstream, storage_options)
 
 

@@ -31,6 +31,7 @@ class TableState:
     A table as an epoch read or wrote it.
 
     :param location: the table's canonical location.
+    :param name: its full name in a catalog; empty if it has none.
     :param layer: the storage layer: the kind of source of an upstream, ``delta`` for the view.
     :param version: the table's version; ``None`` before the first write.
     :param columns: column → type, as Delta writes it.
@@ -38,6 +39,7 @@ class TableState:
     """
 
     location: str
+    name: str
     layer: str
     version: str | None
     columns: Mapping[str, str]
@@ -81,13 +83,15 @@ def epoch_lineage(
     return EpochLineage(
         upstream=TableState(
             location=job.upstream.location,
+            name=job.upstream.catalog_table,
             layer=job.upstream.kind,
             version=str(barrier.upstream.to_offset),
             columns=upstream_columns,
             rows=rows,
         ),
         view=TableState(
-            location=job.materialized_view,
+            location=job.view_location,
+            name=job.view_name,
             layer="delta",
             version=None if commit.view_version is None else str(commit.view_version),
             columns=view_columns,
@@ -110,6 +114,12 @@ def dataset_name(location: str) -> tuple[str, str]:
     parts = urllib.parse.urlsplit(location)
     scheme = "s3" if parts.scheme in {"s3a", "s3n"} else parts.scheme
     return f"{scheme}://{parts.netloc}", parts.path.strip("/") or "/"
+
+
+def name_in_catalog(table: str) -> tuple[str, str]:
+    """Return the namespace and the name of a table in a catalog: the catalog, and the table with its schema."""
+    catalog, _, name = table.partition(".")
+    return catalog, name
 
 
 def operator_lineage(lineage: EpochLineage) -> OperatorLineage[Any, Any]:
@@ -170,10 +180,11 @@ class EpochLineageMixin:
         from airflow_backfill_provider.sources.delta.source import DeltaSource
 
         backfill, barrier, commit = self._lineage
-        view = DeltaSource(backfill.job.materialized_view, backfill.storage_options)
+        settings = backfill.settings()
+        view = DeltaSource(settings.definition.view_location, backfill.storage_options)
         return operator_lineage(
             epoch_lineage(
-                backfill.settings(),
+                settings,
                 barrier,
                 commit,
                 upstream_columns=backfill.upstream.at(barrier.upstream.to_offset).types,
@@ -184,7 +195,12 @@ class EpochLineageMixin:
 
 
 def _table_facets(table: TableState) -> dict[str, Any]:
-    from openlineage.client.facet_v2 import dataset_version_dataset, schema_dataset, storage_dataset
+    from openlineage.client.facet_v2 import (
+        dataset_version_dataset,
+        schema_dataset,
+        storage_dataset,
+        symlinks_dataset,
+    )
 
     facets: dict[str, Any] = {
         "schema": schema_dataset.SchemaDatasetFacet(
@@ -192,6 +208,10 @@ def _table_facets(table: TableState) -> dict[str, Any]:
         ),
         "storage": storage_dataset.StorageDatasetFacet(storageLayer=table.layer),
     }
+    if table.name:
+        namespace, name = name_in_catalog(table.name)
+        identifier = symlinks_dataset.Identifier(namespace=namespace, name=name, type="TABLE")
+        facets["symlinks"] = symlinks_dataset.SymlinksDatasetFacet(identifiers=[identifier])
     if table.version is not None:
         facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=table.version)
     return facets

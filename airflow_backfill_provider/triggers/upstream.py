@@ -29,8 +29,8 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
     from airflow_backfill_provider.core.epoch_record import EpochCommit
+    from airflow_backfill_provider.core.job import BackfillJob
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.core.upstream import UpstreamDefinition
     from airflow_backfill_provider.lake.version_watch import VersionsWatch
     from airflow_backfill_provider.protocol.backfill import Backfill
     from airflow_backfill_provider.sources.base import SourceWatch
@@ -77,7 +77,9 @@ class UpstreamCommitTrigger(BaseEventTrigger):
     def shared_stream_key(self) -> Hashable:
         """Return the key of the triggers that share their polls of the upstream."""
         upstream = load_job(self.job).upstream
-        return "upstream commits", upstream.kind, upstream.watched, self.backfill_conn_id, self.poll_interval
+        # Jobs that name one table may have found it at different locations.
+        watched = upstream.watched if upstream.is_placed else f"{upstream.catalog_table} of job {self.job['name']}"
+        return "upstream commits", upstream.kind, watched, self.backfill_conn_id, self.poll_interval
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[UpstreamCommit]:
@@ -86,14 +88,14 @@ class UpstreamCommitTrigger(BaseEventTrigger):
 
         :param kwargs: the arguments of one of the triggers that share the stream.
         """
-        upstream, conn_id = load_job(kwargs["job"]).upstream, kwargs["backfill_conn_id"]
-        watch, failures = _UpstreamWatch(upstream, conn_id), _FailureLog()
+        job, conn_id = load_job(kwargs["job"]), kwargs["backfill_conn_id"]
+        watch, failures = _UpstreamWatch(job, conn_id), _FailureLog()
         while True:
             try:
                 commit = await asyncio.to_thread(watch.look)
             except Exception as error:  # noqa: BLE001 - the next poll may succeed
-                failures.log(f"cannot read {upstream.location}", error)
-                watch = _UpstreamWatch(upstream, conn_id)
+                failures.log(f"cannot read {job.upstream.location}", error)
+                watch = _UpstreamWatch(job, conn_id)
             else:
                 failures.clear()
                 yield commit
@@ -135,18 +137,20 @@ class _UpstreamWatch:
     """
     Polls an upstream. A failure replaces it, because the connection may have been wrong.
 
-    :param upstream: the upstream's definition.
+    :param job: a job that reads the upstream.
     :param backfill_conn_id: the connection with the object store's options.
     """
 
-    def __init__(self, upstream: UpstreamDefinition, backfill_conn_id: str) -> None:
-        self._upstream = upstream
+    def __init__(self, job: BackfillJob, backfill_conn_id: str) -> None:
+        self._job = job
         self._backfill_conn_id = backfill_conn_id
         self._commit: CachedAnswer[UpstreamCommit] = CachedAnswer()
 
     @cached_property
     def _watch(self) -> SourceWatch:
-        return BackfillHook(self._backfill_conn_id).open_upstream(self._upstream).watch()
+        from airflow_backfill_provider.protocol.upstream_watch import watch_upstream
+
+        return watch_upstream(BackfillHook(self._backfill_conn_id).open(self._job))
 
     def look(self) -> UpstreamCommit:
         """
@@ -160,7 +164,7 @@ class _UpstreamWatch:
     def _read(self, offset: Offset | None) -> UpstreamCommit:
         if offset is None:
             raise UpstreamNotFoundError(
-                f"there is no table at {self._upstream.location}: it is not created yet, or it was removed"
+                f"there is no table at {self._job.upstream.location}: it is not created yet, or it was removed"
             )
         return UpstreamCommit(offset, self._watch.seen_at(offset).isoformat())
 

@@ -260,8 +260,8 @@ def _pin(
     settings, state, barrier = _committed(backfill)
     options, job = backfill.storage_options, settings.definition
     _require_view(backfill, settings)
-    view_version = view_version_of(job.materialized_view, settings.incarnation, barrier.epoch, options)
-    view_id = table_id(job.materialized_view, options)
+    view_version = view_version_of(job.view_location, settings.incarnation, barrier.epoch, options)
+    view_id = table_id(job.view_location, options)
     by_key = not query_of(job).holds_distribution_key(settings)
 
     def pin(number: int) -> PinnedVerification:
@@ -336,7 +336,7 @@ def _compare(backfill: Backfill, pinned: PinnedVerification, vnodes: VnodeRange,
 def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVerification) -> None:
     """Refuse tables that replaced the pinned ones."""
     _require_view(backfill, settings)
-    path = settings.definition.materialized_view
+    path = settings.definition.view_location
     if table_id(path, backfill.storage_options) != pinned.view_table_id:
         raise _replaced(path, pinned.job)
     try:
@@ -346,7 +346,7 @@ def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVer
 
 
 def _require_view(backfill: Backfill, settings: JobSettings) -> None:
-    path, name = settings.definition.materialized_view, settings.job["name"]
+    path, name = settings.definition.view_location, settings.job["name"]
     if view_identity(path, backfill.storage_options) != ViewIdentity.of(settings):
         raise _replaced(path, name)
 

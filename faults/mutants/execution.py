@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import EPOCHS, FOREIGN_HISTORY
+from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -42,6 +42,28 @@ MUTANTS = (
         old="must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes",
         new="must_be_single = self._tables.settings.repairs_view(barrier)",
         killers=(f"{FOREIGN_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
+        spark=True,
+    ),
+    Mutant(
+        name="name-of-another-table",
+        breaks="An epoch goes on with the old files of an upstream whose name means another table.",
+        invariant="I6",
+        file="airflow_backfill_provider/execution/named_tables.py",
+        old="if not (is_same and found.table_id == settings.upstream.table_id):",
+        new="if False:",
+        killers=(f"{CATALOG_TABLES}::test_a_dropped_upstream_that_was_made_anew_elsewhere_is_refused_by_its_name",),
+        spark=True,
+    ),
+    Mutant(
+        name="view-under-a-foreign-name",
+        breaks="A view whose name means another table is written on, and readers of the name see the other table.",
+        invariant="I6",
+        file="airflow_backfill_provider/execution/named_tables.py",
+        old="if found is None or not _is_same_place(found.location, job.view_location):",
+        new="if found is None:",
+        killers=(
+            f"{CATALOG_TABLES}::test_a_view_whose_name_means_another_table_is_refused_before_anything_is_written",
+        ),
         spark=True,
     ),
 )

@@ -127,7 +127,7 @@ class MemoryEngine:
     ) -> None:
         """Refuse a path with another table, and everything if the test has set ``refusal``."""
         self.calls.append("check")
-        _require_usable(job.materialized_view, job.name, incarnations)
+        _require_usable(job.view_location, job.name, incarnations)
         if self.refusal is not None:
             raise self.refusal
 
@@ -136,7 +136,7 @@ class MemoryEngine:
         self.calls.append("ensure_tables")
         if self.refusal is not None:
             raise self.refusal
-        path, mine = settings.job["materialized_view"], ViewIdentity.of(settings)
+        path, mine = settings.definition.view_location, ViewIdentity.of(settings)
         with self.warehouse.lock:
             if _require_usable(path, mine.job, frozenset(earlier_incarnations) | {mine.incarnation}) != mine:
                 properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
@@ -216,7 +216,7 @@ class MemoryEngine:
     def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is not finished, if it says that it is, and is of this incarnation."""
         with self.warehouse.lock:
-            view = self.warehouse.views[settings.job["materialized_view"]]
+            view = self.warehouse.views[settings.definition.view_location]
             if view.identity == ViewIdentity.of(settings) and view.marked_finished:
                 view.marked_finished.clear()
                 view.version += 1
@@ -312,7 +312,7 @@ class MemoryEngine:
             return False
 
     def _view(self, settings: JobSettings) -> View:
-        path, mine = settings.job["materialized_view"], ViewIdentity.of(settings)
+        path, mine = settings.definition.view_location, ViewIdentity.of(settings)
         view = self.warehouse.views.get(path)
         if view is None or view.identity != mine or _identity(path, logged(path)) != mine:
             raise MaterializedViewError(f"{path} is not the view of {mine} any more")

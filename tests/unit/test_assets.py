@@ -94,3 +94,18 @@ def test_each_of_a_jobs_assets_is_about_one_thing(orders: Lake):
         (f"{name} upstream", "backfill_upstream"),
     ]
     assert [asset.uri.rpartition("?")[2] for asset in made[1:]] == ["event=finished", "event=verified", f"job={name}"]
+
+
+def test_assets_carry_the_names_of_tables_in_a_catalog(orders: Lake):
+    """A DAG's author knows the names before any catalog is asked for locations."""
+    fields = {
+        "upstream": {"table": "prod.sales.orders", "key": ["order_id"]},
+        "materialized_view": "prod.sales.small_orders",
+        "state": f"{orders.folder}/state",
+    }
+    named = Lake(orders.folder, fields).definition
+    view = materialized_view_asset(named)
+    assert (view.name, view.uri) == ("small_orders", "catalog://prod/sales/small_orders")
+    assert view.extra["definition"] == named
+    assert finished_view_asset(named).uri == "catalog://prod/sales/small_orders?event=finished"
+    assert upstream_asset(named).uri == "catalog://prod/sales/orders?job=small_orders"

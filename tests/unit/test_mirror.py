@@ -55,6 +55,7 @@ WITHOUT = {
     "strategies/cost.py": Untested("a value without rules", None),
     "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),
     # What works on Spark alone.
+    "engine/catalog.py": on_spark("test_catalog_tables"),
     "engine/created_types.py": on_spark("test_upstream_schemas"),
     "engine/job_rows.py": on_spark("test_bad_input"),
     "engine/lasting_values.py": on_spark("test_lasting_values"),
@@ -68,6 +69,7 @@ WITHOUT = {
     "execution/compared_sides.py": on_spark("test_verification"),
     "execution/epoch.py": on_spark("test_epochs"),
     "execution/expected.py": on_spark("test_verification"),
+    "execution/named_tables.py": on_spark("test_catalog_tables"),
     "execution/repeated_keys.py": on_spark("test_bad_input"),
     "execution/spark_engine.py": on_spark("test_epochs"),
     "execution/tables.py": on_spark("test_giving_up"),

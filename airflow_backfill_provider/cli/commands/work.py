@@ -31,11 +31,12 @@ def create(
     """
     from airflow_backfill_provider.cli.jobs import open_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.protocol import creation
+    from airflow_backfill_provider.protocol import creation, placement
 
     backfill = open_job(job)
     existed = backfill.store.created()
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="create") as spark:
+        backfill = placement.to_create(backfill, spark)
         settings = creation.create_job(
             backfill.job.model_copy(update={"paused": True}) if paused else backfill.job,
             store=backfill.store,
@@ -134,10 +135,11 @@ def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: De
     """
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.protocol import creation
+    from airflow_backfill_provider.protocol import creation, placement
 
     backfill, _ = created_job(job)
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
+        backfill = placement.to_rebuild(backfill, spark)
         creation.rebuild_job(
             backfill.job,
             store=backfill.store,

@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import StrictStr, field_validator
-
-from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.catalog_table import CatalogTableUpstream
 from airflow_backfill_provider.sources.file_log.definition import FileLogUpstream
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
 
 
-class AppendOnlyUpstream(FileLogUpstream):
+class AppendOnlyUpstream(FileLogUpstream, CatalogTableUpstream):
     """
     A Delta table to which rows are only appended. It stands in a job without the kind's name, like any Delta table.
 
-    :param path: the table's location.
+    :param table: the table's full name in a catalog, ``catalog.schema.table``.
+    :param path: the table's location; it may be left out if ``table`` is given.
     :param append_only: says that the table needs no change data feed.
     """
 
     kind: ClassVar[str] = "append_only"
 
-    path: StrictStr
     append_only: Literal[True] = True
-
-    _canonical_path = field_validator("path")(location.canonical_location)
 
     @classmethod
     def claims(cls, fields: Mapping[str, object]) -> bool:
@@ -37,19 +33,9 @@ class AppendOnlyUpstream(FileLogUpstream):
         return "append_only" in fields
 
     @property
-    def location(self) -> str:
-        """The path."""
-        return self.path
-
-    @property
     def watched(self) -> str:
         """The table and the file log, because a poll looks at both."""
-        return f"{self.path}, {self.file_log}"
-
-    @property
-    def folders(self) -> Mapping[str, str]:
-        """The path."""
-        return {"upstream.path": self.path}
+        return f"{self.location}, {self.file_log}"
 
 
 class AppendOnly(SourceKind):

@@ -53,7 +53,7 @@ class AppendOnlySource(FileLogSource):
         super().__init__(FileLog(upstream.file_log, (LISTED, LISTED_AT), storage_options))
         self.upstream = upstream
         self._options = dict(storage_options or {})
-        self._table = DeltaSource(upstream.path, storage_options)
+        self._table = DeltaSource(upstream.path, storage_options, upstream.catalog_table)
 
     @property
     def location(self) -> str:

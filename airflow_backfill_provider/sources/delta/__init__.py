@@ -5,38 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import StrictStr, field_validator
-
-from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.catalog_table import CatalogTableUpstream
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.delta.source import DeltaSource
 
 
-class DeltaUpstream(UpstreamDefinition):
+class DeltaUpstream(CatalogTableUpstream):
     """
     A Delta table with change data feed.
 
-    :param path: the table's location.
+    :param table: the table's full name in a catalog, ``catalog.schema.table``. Spark looks up its location when the
+        job is created.
+    :param path: the table's location; it may be left out if ``table`` is given.
     """
 
     kind: ClassVar[str] = "delta"
-
-    path: StrictStr
-
-    _canonical_path = field_validator("path")(location.canonical_location)
-
-    @property
-    def location(self) -> str:
-        """The path."""
-        return self.path
-
-    @property
-    def folders(self) -> Mapping[str, str]:
-        """The path."""
-        return {"upstream.path": self.path}
 
 
 class Delta(SourceKind):
@@ -49,4 +35,4 @@ class Delta(SourceKind):
         """Open a Delta table; its log is read on demand."""
         from airflow_backfill_provider.sources.delta.source import DeltaSource
 
-        return DeltaSource(upstream.location, storage_options)
+        return DeltaSource(upstream.location, storage_options, upstream.catalog_table)

@@ -57,10 +57,12 @@ class DeltaSource(Source):
 
     :param path: canonical location of the table.
     :param storage_options: options of the object store, as deltalake takes them.
+    :param name: the table's name in a catalog, for messages; empty if it is known by its location alone.
     """
 
-    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None, name: str = "") -> None:
         self._path = path
+        self._name = name
         self._options = dict(storage_options or {})
         self._described: DataFiles | None = None
 
@@ -316,14 +318,20 @@ class DeltaSource(Source):
                     f"{begins}. Rebuild the job, and run an epoch at least once per delta.logRetentionDuration"
                 ) from error
             raise UpstreamNotFoundError(
-                f"there is no Delta table at {self._path}; check upstream.path, or create the table first"
+                f"there is no Delta table at {self._path}; {self._where_to_look}, or create the table first"
             ) from error
         except (DeltaError, ValueError) as error:
             at = "" if version is None else f" at version {version}"
             raise UpstreamNotFoundError(
-                f"the Delta table at {self._path} cannot be read{at} ({one_line(error)}); check upstream.path, or "
-                "restore the table"
+                f"the Delta table at {self._path} cannot be read{at} ({one_line(error)}); "
+                f"{self._where_to_look}, or restore the table"
             ) from None
+
+    @property
+    def _where_to_look(self) -> str:
+        if not self._name:
+            return "check upstream.path"
+        return f"{self._name} lay there when the job was created: if that table was made anew, rebuild the job"
 
     def _begins(self) -> int | None:
         """Return the oldest version in the log; ``None`` if there is no log."""

@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol import creation, placement
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.verification import verifier
 
@@ -97,7 +97,7 @@ class Lakehouse:
 
     def create(self, **fields: Any) -> JobSettings:
         """Define and create the job."""
-        backfill = self.define(**fields)
+        backfill = placement.to_create(self.define(**fields), lambda: self.engine)
         return creation.create_job(
             backfill.job,
             store=backfill.store,
@@ -108,7 +108,7 @@ class Lakehouse:
 
     def rebuild(self, **fields: Any) -> JobSettings:
         """Start the job over with another definition."""
-        backfill = self.define(**fields)
+        backfill = placement.to_rebuild(self.define(**fields), lambda: self.engine)
         return creation.rebuild_job(
             backfill.job,
             store=backfill.store,

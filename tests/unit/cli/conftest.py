@@ -22,7 +22,7 @@ from tests.builders import Template
 from tests.plain_engine import CountingEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from airflow_backfill_provider.core.barrier import Barrier
@@ -43,6 +43,7 @@ class WatchedEngine(CountingEngine):
     before_execute: Callable[[Barrier], None] = lambda barrier: None
     failures: list[Exception] = field(default_factory=list)
     missing: list[Sequence[str]] = field(default_factory=list)
+    catalog: Mapping[str, str] = field(default_factory=dict)
 
     def check(
         self,

@@ -13,6 +13,7 @@ RETRYABLE = {
     "DatabaseUnavailableError",
     "KafkaUnavailableError",
     "NotFinishedError",
+    "CatalogUnavailableError",
     "CompactionFailedError",
     "ConcurrentUpdateError",
     "EpochFailedError",

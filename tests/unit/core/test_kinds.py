@@ -144,7 +144,10 @@ def test_the_fields_of_the_first_kind_need_no_name(topics):
             {"topic": {"topic": "orders", "key": ["id"], "path": "/x"}},
             "upstream.topic.path: unknown field; allowed are topic, connection, key, distribution_key",
         ),
-        ({"queue": {"topic": "orders"}}, "upstream.queue: unknown field; allowed are path, key, distribution_key"),
+        (
+            {"queue": {"topic": "orders"}},
+            "upstream.queue: unknown field; allowed are table, path, key, distribution_key",
+        ),
         ("orders", "upstream: "),
     ],
 )

@@ -163,3 +163,11 @@ def test_a_job_file_that_is_wrong_is_named(tmp_path):
 
     with pytest.raises(InvalidJobError, match=f"{file}: upstream: is required"):
         load_job(str(file))
+
+
+def test_the_state_root_also_holds_those_of_a_view_that_is_only_a_name(orders: Lake, connection):
+    named = {**orders.definition, "materialized_view": "prod.sales.small_orders"}
+    hook = BackfillHook(connection(extra=json.dumps({"state_root": "/lake/backfill"})))
+    assert hook.open(named).job.state == "/lake/backfill/small_orders"
+    with pytest.raises(InvalidJobError, match="state: is required"):
+        BackfillHook().open(named)

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, UpstreamReplacedError
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.planning.plan import make_plan
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
@@ -32,6 +33,17 @@ def created(lake):
 def test_an_empty_upstream_takes_an_epoch(lake):
     plan = make_plan(planned(lake, ()).backfill)
     assert (plan.rows, plan.rows_left, plan.epochs) == (0, 0, 1)
+
+
+def test_a_named_upstream_is_planned_if_its_location_is_given(lake):
+    """Without Spark nobody can look it up, and the view's location is not needed."""
+    backfilling = planned(lake, range(3))
+    fields = {**backfilling.job.model_dump(mode="json"), "materialized_view": "prod.sales.paid"}
+    upstream = {**fields["upstream"], "table": "prod.sales.orders"}
+    assert make_plan(Backfill(BackfillJob(**{**fields, "upstream": upstream}))).rows == 3
+    del upstream["path"]
+    with pytest.raises(JobNotCreatedError, match=r"create it first, or give upstream\.path"):
+        make_plan(Backfill(BackfillJob(**{**fields, "upstream": upstream})))
 
 
 @pytest.mark.parametrize(

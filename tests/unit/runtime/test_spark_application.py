@@ -9,6 +9,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, VersionGoneError
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime import spark_application as application
@@ -90,3 +91,22 @@ def test_the_exit_code_says_whether_another_try_may_help_and_the_last_line_why(m
     assert told == [(("engine", {"AWS_REGION": "eu-central-1"}), {"state": "/lake/state"})]
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("airflow-backfill: error: ")]
     assert said == ([] if error is None else [f"airflow-backfill: error: {' '.join(str(error).splitlines())}"])
+
+
+def test_tables_that_a_job_names_are_found_by_the_application_that_creates_it(lake):
+    """The worker submits the names, and reads the locations from the settings afterwards."""
+    Orders(lake).add(*range(3))
+    named = job_of(lake, upstream={"table": "prod.sales.orders", "key": ["id"]}).model_dump(mode="json")
+    engines = []
+
+    def engine(*_):
+        engines.append(CountingEngine(catalog={"prod.sales.orders": f"{lake}/orders"}))
+        return engines[-1]
+
+    application.create(engine, {}, definition=named, requested_by="vera")
+    assert len(engines) == 1, "one Spark looks the names up and creates the tables"
+    assert Backfill(BackfillJob(**named)).upstream.location == f"{lake}/orders"
+    application.create(engine, {}, definition=named, requested_by="vera")
+    assert len(engines) == 1
+    application.rebuild(engine, {}, definition=named, requested_by="vera")
+    assert len(engines) == 2

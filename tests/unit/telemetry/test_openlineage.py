@@ -60,6 +60,33 @@ def test_an_epoch_reads_the_upstream_and_writes_the_view(epoch_event, orders):
     assert event["job_facets"]["sql"]["query"] == "SELECT order_id FROM upstream"
 
 
+def test_named_tables_have_their_names_in_the_catalog_beside_their_files(epoch_event, orders):
+    """As Spark's own lineage of them, so that a lineage server joins both."""
+    event = epoch_event(
+        upstream={"table": "prod.sales.orders", "path": f"{orders.folder}/orders", "key": ["order_id"]},
+        materialized_view="prod.sales.small_orders",
+        view_path=f"{orders.folder}/elsewhere",
+    )
+    (read,), (written,) = event["inputs"], event["outputs"]
+    assert (read["namespace"], read["name"]) == ("file", str(orders.folder / "orders"))
+    assert (written["namespace"], written["name"]) == ("file", str(orders.folder / "elsewhere"))
+
+    def names(dataset):
+        return [
+            tuple(found[k] for k in ("namespace", "name", "type"))
+            for found in dataset["facets"]["symlinks"]["identifiers"]
+        ]
+
+    assert names(read) == [("prod", "sales.orders", "TABLE")]
+    assert names(written) == [("prod", "sales.small_orders", "TABLE")]
+
+
+def test_tables_without_a_name_have_none(epoch_event):
+    event = epoch_event()
+    assert "symlinks" not in event["inputs"][0]["facets"]
+    assert "symlinks" not in event["outputs"][0]["facets"]
+
+
 def test_columns_have_their_origins(epoch_event, orders):
     event = epoch_event(query="SELECT order_id AS id, order_id % 7 AS day FROM upstream WHERE order_id > 5")
     lineage = event["outputs"][0]["facets"]["columnLineage"]

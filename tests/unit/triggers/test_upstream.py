@@ -252,6 +252,20 @@ def test_jobs_on_one_upstream_share_their_looks(created: Lake):
     assert trigger(created).shared_stream_key() != trigger(created, backfill_conn_id="lake").shared_stream_key()
 
 
+def test_a_named_upstream_is_watched_where_its_job_found_it(orders: Lake):
+    """Before the job is created there is no location, and an event starts the DAG that creates it."""
+    table = {"table": "prod.sales.orders", "key": ["order_id"]}
+    named = Lake(orders.folder, {"upstream": table})
+    other = Lake(orders.folder, {"upstream": table, "name": "others", "materialized_view": f"{orders.folder}/others"})
+    placed = Lake(orders.folder, {"upstream": {**table, "path": f"{orders.folder}/orders"}})
+
+    fired = first_events(trigger(named), 2, placed.create)
+
+    assert fired[0]["reason"] == "the job is not created yet"
+    assert fired[1]["version"] == orders.backfill.upstream.latest().root
+    assert trigger(named).shared_stream_key() != trigger(other).shared_stream_key()
+
+
 def test_a_watcher_is_made_again_from_what_it_serializes_and_takes_no_secret_along(created: Lake, connection):
     conn_id = connection(extra=json.dumps({"storage_options": {"AWS_SECRET_ACCESS_KEY": "hush-hush"}}))
     made = trigger(created, backfill_conn_id=conn_id)

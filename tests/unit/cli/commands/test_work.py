@@ -97,3 +97,21 @@ def test_rebuild(created):
     assert result.exit_code == 0
     assert created.backfill.status().rows_read == 0
     assert created("run").exit_code == 0
+
+
+def test_tables_are_named_in_the_file_and_found_when_the_job_is_created_or_rebuilt(job, engine, upstream, tmp_path):
+    name, view = "prod.sales.orders", "prod.sales.small_orders"
+    job.write(upstream={"table": name, "key": ["order_id"]}, materialized_view=view, state=str(tmp_path / "state"))
+    fails(job("plan"), "create it first, or give upstream.path")
+    fails(job("status"), "was not created yet")
+    engine.catalog = {name: str(upstream), view: str(tmp_path / "lake" / "view")}
+    assert "created" in job("create").stdout
+    assert f"finished as of epoch 4: {view}" in job("run", "--until-finished").stdout
+    assert job("status").exit_code == 0
+    assert job("plan").exit_code == 0, "it is planned from what the settings say"
+    engine.catalog = {name: str(shutil.copytree(upstream, tmp_path / "lake" / "elsewhere")), view: ""}
+    assert job("create").exit_code == 0
+    assert job.backfill.upstream.location == str(upstream), "a created job asks no catalog"
+    assert job("rebuild").exit_code == 0
+    assert job.backfill.upstream.location == str(tmp_path / "lake" / "elsewhere")
+    assert job.backfill.settings().definition.view_location == str(tmp_path / "lake" / "view")

@@ -37,7 +37,7 @@ def test_a_definition_is_the_same_after_it_was_stored(fields: dict[str, object])
     [
         ({"path": "/e", "append_only": True, "key": ["id"]}, "upstream.*leave key out"),
         ({"path": "/e", "append_only": False}, "append_only"),
-        ({"path": "/e", "append_only": True, "topic": "x"}, "upstream.topic: unknown field; allowed are path"),
+        ({"path": "/e", "append_only": True, "topic": "x"}, "upstream.topic: unknown field; allowed are table, path"),
         ({"files": {**FILES, "schema": "id BIGINT, x STRUCT<a: INT>"}}, "column x cannot be nested"),
         ({"files": {**FILES, "schema": f"{PLACE} BIGINT"}}, "the name of a column that identifies rows"),
         ({"files": {**FILES, "format": "xml"}}, "upstream.files.format: Input should be 'json', 'csv' or 'parquet'"),
