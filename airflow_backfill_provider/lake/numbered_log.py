@@ -114,12 +114,12 @@ def _for_readers(value: Any) -> Any:
         return [_for_readers(part) for part in value]
     if not isinstance(value, dict):
         return value
-    return {
-        name: {key: kept for key, kept in part.items() if not key.startswith(_OF_WRITERS)}
-        if name == "metadata"
-        else _for_readers(part)
-        for name, part in value.items()
-    }
+    kept = {name: _for_readers(part) for name, part in value.items()}
+    if "metadata" in kept:
+        # NOT NULL is a feature of writers, too.
+        metadata = {name: part for name, part in kept["metadata"].items() if not name.startswith(_OF_WRITERS)}
+        kept |= {"nullable": True, "metadata": metadata}
+    return kept
 
 
 def _file(entry: Action, table: str, number: str, index: int) -> Action:

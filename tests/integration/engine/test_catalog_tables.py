@@ -158,6 +158,7 @@ def test_a_view_whose_name_means_another_table_is_refused_before_anything_is_wri
     assert sales.sql(f"SELECT * FROM {sales.view_name}").count() == 8, "the view got its name back"
 
 
+@pytest.mark.exhaustive
 def test_a_creation_that_died_before_the_view_had_its_name_is_completed_by_the_next_epoch(sales):
     crash_points.install(dying_at(CrashPoint.AFTER_CREATION_COMMIT))
     with pytest.raises(Died):

@@ -220,6 +220,7 @@ def test_keys_in_different_files_that_repeat_are_found_before_the_view_is_finish
     assert not scattered.backfill.status().finished
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_the_upstream(scattered: Lakehouse) -> None:
     begin(scattered, restrict_to={"vnodes": [0, 2], "keys": {"after": [3], "up_to": [30]}}, rate_limit=6)
     scattered.epoch()
@@ -264,6 +265,7 @@ def test_killed_at_every_point_one_after_another(spark_remote: str, scattered: L
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_a_zombie_writes_nothing(scattered: Lakehouse) -> None:
     """I5."""
     begin(scattered)

@@ -98,7 +98,7 @@ def test_what_only_writers_need_is_left_out(written):
     log = written(state_of(FILE, schema={**SCHEMA, "fields": [*SCHEMA["fields"], field]}))
     kept = json.loads(log["metaData"]["schemaString"])["fields"][1]
     assert kept["metadata"] == {"delta.typeChanges": []}
-    assert kept["type"]["elementType"]["fields"][0]["metadata"] == {"comment": "x"}
+    assert kept["type"]["elementType"]["fields"][0] == {**nested, "nullable": True, "metadata": {"comment": "x"}}
 
 
 @pytest.mark.parametrize(
