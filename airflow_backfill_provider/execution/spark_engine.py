@@ -86,8 +86,9 @@ class SparkEngine:
             is_checked = job_rows.reader.keys_are_unique
             if table.present is not None:
                 rows = job_rows.present_rows([EVERYTHING])
-            elif is_checked:
+            elif is_checked and job_rows.reader.appends_only:
                 # Only the columns matter, and to read records with a registry of schemas takes a pass over all of them.
+                # (Other readers refuse a history that does not begin with its rows when they read it.)
                 rows = job_rows.empty()
             else:
                 rows = job_rows.at(offset)

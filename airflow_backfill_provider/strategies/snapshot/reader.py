@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
@@ -47,6 +48,9 @@ class FilesChunk:
 
     def rows(self) -> DataFrame:
         """Return the rows, which are counted when they are written."""
+        if not self._numbers:
+            # Spark would never report the metrics of a relation that it knows to be empty.
+            return self._read()
         self._observed = ObservedRows(self._read(), {_COUNT: F.count("*")})
         return self._observed.rows
 
@@ -56,6 +60,8 @@ class FilesChunk:
 
         :raises MissingRowsError: if the files have more or fewer.
         """
+        if not self._numbers:
+            return {}
         found = None if self._is_written or self._observed is None else self._observed.result()
         rows = self._read_again() if found is None else int(found[_COUNT])
         self._require_all(rows)
@@ -78,8 +84,7 @@ class FilesChunk:
         is_part = self._job_rows.is_restricted or self._job_rows.keys != EVERYTHING
         for covered in self._ranges:
             is_part |= any(place_of(end)[1] != BEFORE_ROWS for end in (covered.after, covered.up_to) if end)
-        numbers = [number for covered in self._ranges for number in self._numbers(covered)]
-        files = self._files.files(self._offset)
+        files, numbers = self._files.files(self._offset), self._numbers
         logged = sum(files[number].live for number in numbers)
         if rows == logged or (is_part and rows < logged):
             return
@@ -97,8 +102,12 @@ class FilesChunk:
             f"{rows} were read; run the epoch again, and repair the table if that fails, too"
         )
 
-    def _numbers(self, covered: KeyRange) -> range:
-        """Return the numbers of the files in a range."""
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The numbers of the files in the ranges."""
+        return [number for covered in self._ranges for number in self._numbers_in(covered)]
+
+    def _numbers_in(self, covered: KeyRange) -> range:
         first = 0 if covered.after is None else place_of(covered.after)[0]
         count = len(self._files.files(self._offset))
         if covered.up_to is None or covered.up_to == FILES_END:

@@ -16,7 +16,7 @@ from airflow_backfill_provider.protocol.finish import finish_job
 from airflow_backfill_provider.strategies.snapshot import FILES
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END
 from tests.integration.engine.attempts import Asleep, is_killed
-from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.test_crash_points import POINTS
 from tests.variants import exhaustive
 
@@ -137,6 +137,25 @@ def test_deleted_rows_mapped_columns_and_partitions(lakehouse: Lakehouse) -> Non
     lakehouse.sql("DELETE FROM {upstream} WHERE id % 4 = 2")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT id, label, `a day`, tags['a'] AS tag FROM {upstream}")
+
+
+@pytest.mark.parametrize("policy", ["classic", exhaustive("v2")])
+def test_files_are_found_in_checkpoints(lakehouse: Lakehouse, policy: str) -> None:
+    """Of both layouts, with files that were removed or got a deletion vector since."""
+    checkpoints = {"delta.checkpointPolicy": policy, "delta.checkpointInterval": "2"}
+    lakehouse.make_upstream("id BIGINT, name STRING", {**VECTORS, **checkpoints})
+    for number in range(4):
+        lakehouse.sql(f"INSERT INTO {{upstream}} SELECT id + {20 * number}, 'new' FROM range(20)")
+    lakehouse.sql("DELETE FROM {upstream} WHERE id % 5 = 0")
+    lakehouse.sql("DELETE FROM {upstream} WHERE id < 20")
+    log = lakehouse.on_disk(lakehouse.upstream_path) / "_delta_log"
+    assert [*log.glob("*.checkpoint*")]
+    log.joinpath(f"{0:020d}.json").unlink()
+    lakehouse.create(strategy="snapshot", rate_limit=30)
+    lakehouse.epoch()
+    lakehouse.assert_truth()
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
 def test_columns_that_writers_fill(lakehouse: Lakehouse) -> None:
@@ -273,10 +292,8 @@ def test_a_zombie_writes_nothing(scattered: Lakehouse) -> None:
     change(scattered)
     barrier = scattered.inject()
     assert barrier is not None
-    zombie = Asleep(
-        CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: scattered.run(barrier, UnlockedEngine(scattered.spark.newSession()))
-    )
-    scattered.run(barrier, UnlockedEngine(scattered.spark.newSession()))
+    zombie = Asleep(CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: scattered.run(barrier, scattered.unlocked_engine()))
+    scattered.run(barrier, scattered.unlocked_engine())
     zombie.ends()
     assert zombie.hung
     scattered.assert_truth()

@@ -36,6 +36,7 @@ def change(lakehouse: BucketLakehouse, number: int = 1) -> None:
     "fields",
     [
         exhaustive({"strategy": "no_shuffle"}),
+        exhaustive({"strategy": "snapshot"}),
         {"strategy": "arrangement", "parallelism": 2},
         exhaustive({"strategy": "arrangement", "visibility": "on_finish"}),
         exhaustive({"strategy": "no_shuffle", "visibility": "on_finish"}),
