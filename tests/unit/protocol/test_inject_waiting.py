@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 @pytest.fixture
 def waiting(lake):
     """A job over the orders 0 to 8, three rows an epoch, whose changes wait; two epochs are done, and all changed."""
-    backfilling = over(lake, *range(9), rate_limit=3, visibility="on_finish")
+    backfilling = over(lake, *range(9), rate_limit=3, strategy="no_shuffle", visibility="on_finish")
     for amount in (50, 60):
         backfilling.epoch()
         backfilling.orders.change(range(9), amount=amount)
@@ -51,7 +51,7 @@ def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
 
 def test_rows_added_after_the_last_chunk_are_read_at_the_newest_version(lake):
     """I4: at the older version nothing is left to read, at the newest there is."""
-    backfilling = over(lake, *range(6), rate_limit=3, visibility="on_finish")
+    backfilling = over(lake, *range(6), rate_limit=3, strategy="no_shuffle", visibility="on_finish")
     backfilling.epoch()
     backfilling.orders.add(*range(6, 12))
     backfilling.orders.change([0, 4, 7], amount=50)
