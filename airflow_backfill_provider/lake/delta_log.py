@@ -211,6 +211,11 @@ def stamp_of(commit: Commit) -> dict[str, object]:
     return stamp if isinstance(stamp, dict) else {}
 
 
+def changes_rows(kind: str, content: Mapping[str, object]) -> bool:
+    """Return whether an entry of a commit adds, removes or changes rows; those of a compaction do not."""
+    return kind == "cdc" or (kind in {"add", "remove"} and bool(content.get("dataChange", True)))
+
+
 def _path_of(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 
@@ -233,7 +238,7 @@ def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], mod
                 transactions[str(content["appId"])] = int(str(content["version"]))
             elif kind == "metaData":
                 replaces_metadata = True
-            elif kind == "cdc" or (kind in {"add", "remove"} and content.get("dataChange", True)):
+            elif changes_rows(kind, content):
                 changes_data = True
             removes_files |= kind == "remove"
     metadata = info.get("userMetadata")

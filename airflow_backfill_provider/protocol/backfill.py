@@ -171,7 +171,7 @@ class Backfill:
         needed = KINDS.named(settings.strategy).files_needed(settings, state)
         if files is None or needed is None or feed.replaced or settings.cancelled:
             return feed
-        removal = files.first_removal(needed)
+        removal = files.first_removal(needed, feed.latest)
         return feed if removal is None else feed.needing(*removal)
 
     def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Basis:
 
         :param newest: the newest offset that it may end at.
         """
-        if self.state.completed or not self.strategy.ends_windows or newest < self.from_offset:
+        if self.state.completed or newest < self.from_offset:
             return newest
         return self.strategy.window_end(self.settings, self.state, upstream, self.from_offset, newest)
 

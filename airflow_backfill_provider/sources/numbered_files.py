@@ -62,9 +62,9 @@ class NumberedFiles(ABC):
         """Return how long files are kept after they were removed, and changes as well; ``None`` if unknown."""
 
     @abstractmethod
-    def first_removal(self, after: Offset) -> tuple[Offset, dt.datetime] | None:
+    def first_removal(self, after: Offset, newest: Offset) -> tuple[Offset, dt.datetime] | None:
         """
-        Return the first offset after another one that removed a file, and when it was committed.
+        Return the first offset in ``(after, newest]`` that removed a file, and when it was committed.
 
         :returns: ``None`` if there is none among the next ones.
         """

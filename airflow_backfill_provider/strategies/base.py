@@ -212,7 +212,7 @@ class Strategy(ABC):
         """
         Return the offset that the next window of an unfinished job ends at; by default the newest.
 
-        It is asked only if the strategy ends the windows (:attr:`ends_windows`). Changes after it wait.
+        A strategy that ends them earlier has :attr:`ends_windows`. Changes after the end wait.
 
         :param from_offset: the offset that the window begins after.
         :param newest: the newest offset that it may end at.

@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
-from airflow_backfill_provider.core.progress import (
-    BackfillState,
-    Completed,
-    InProgress,
-    NotStarted,
-    VnodeProgress,
-    position_of,
-)
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.strategies.shared_position import SharedPosition, shared
 
@@ -58,11 +51,5 @@ class NoShuffleScan(SharedPosition):
         if not ranges:
             return state
         (chunk,) = ranges
-        before = shared(state)
-        count = before.row_count + sum(rows.values())
-        progress: VnodeProgress = (
-            Completed(position_of(before), count)
-            if chunk.up_to is None or chunk.up_to == self.keys.up_to
-            else InProgress(chunk.up_to, count)
-        )
-        return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
+        up_to = None if chunk.up_to == self.keys.up_to else chunk.up_to
+        return self.moved(state, epoch=epoch, up_to=up_to, rows=rows)

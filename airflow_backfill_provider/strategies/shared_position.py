@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.progress import BackfillState, NotStarted, VnodeProgress
+from airflow_backfill_provider.core.keys import Position
+from airflow_backfill_provider.core.progress import (
+    BackfillState,
+    Completed,
+    InProgress,
+    NotStarted,
+    VnodeProgress,
+    position_of,
+)
 
 
 class SharedPosition:
@@ -16,6 +24,20 @@ class SharedPosition:
     def initial(self, epoch: int) -> BackfillState:
         """Return a state with all vnodes not started."""
         return BackfillState(epoch=epoch, vnodes=(NotStarted(),) * self.vnode_count)
+
+    def moved(
+        self, state: BackfillState, *, epoch: int, up_to: Position | None, rows: Mapping[int, int]
+    ) -> BackfillState:
+        """
+        Return the state after an epoch that read up to a position.
+
+        :param up_to: the position; ``None`` if nothing is left.
+        :param rows: snapshot rows that the epoch read, by vnode.
+        """
+        before = shared(state)
+        count = before.row_count + sum(rows.values())
+        progress = Completed(position_of(before), count) if up_to is None else InProgress(up_to, count)
+        return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
 
     def rows_in(self, vnodes: Sequence[VnodeProgress]) -> int:
         """Return the total count, which every vnode records."""

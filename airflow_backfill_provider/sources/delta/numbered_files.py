@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.delta_log import changes_rows
 from airflow_backfill_provider.lake.existing import is_table
 from airflow_backfill_provider.lake.log_state import log_state
 from airflow_backfill_provider.lake.numbered_log import write_numbered_log
@@ -68,10 +69,10 @@ class DeltaNumberedFiles(NumberedFiles):
         """Return the shorter of the retention of files and of the log."""
         return self._source.changes_kept_for()
 
-    def first_removal(self, after: Offset) -> tuple[Offset, dt.datetime] | None:
+    def first_removal(self, after: Offset, newest: Offset) -> tuple[Offset, dt.datetime] | None:
         """Look at the next commits; a compaction removes files, too."""
-        log, latest = self._source.log, version_of(self._source.latest())
-        for version in range(version_of(after) + 1, min(version_of(after) + COMMITS_WORTH_READING, latest) + 1):
+        log, first = self._source.log, version_of(after) + 1
+        for version in range(first, min(first + COMMITS_WORTH_READING, version_of(newest) + 1)):
             commit = log.commit(version)
             if commit is not None and commit.removes_files:
                 return offset_of(version), commit.timestamp
@@ -117,12 +118,7 @@ class DeltaNumberedFiles(NumberedFiles):
 def _changed_rows(actions: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
     """Return how many rows a commit says that it has changed; if it says nothing, the rows of its files."""
     info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    changes = [
-        content
-        for action in actions
-        for kind, content in action.items()
-        if kind == "cdc" or (kind in {"add", "remove"} and content.get("dataChange", True))
-    ]
+    changes = [content for action in actions for kind, content in action.items() if changes_rows(kind, content)]
     if not changes:
         return 0
     metrics = info.get("operationMetrics") or {}

@@ -57,14 +57,17 @@ def replay_end(settings: JobSettings, state: BackfillState, upstream: Source, af
 def plan_files(situation: Situation) -> SnapshotPlan:
     """Plan the next run of files, or the end of the backfill if only changes are left and the window reaches them."""
     settings, state = situation.settings, situation.state
+    is_present = situation.offset == situation.newest
+    if are_files_read(state):
+        # The rows of the pinned version are known, and to list its files again could take long.
+        row_count = situation.previous.upstream.row_count if situation.previous else 0
+        ends = is_present and settings.reads_snapshot
+        return SnapshotPlan(row_count, (_plan([], (), KeyRange(FILES_END, None)),) if ends else ())
     share = _share(settings)
     files = files_of(situation.upstream).files(settings.first_offset)
     row_count = round(sum(file.live for file in files) * share)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count)
-    is_present = situation.offset == situation.newest
-    if are_files_read(state):
-        return SnapshotPlan(row_count, (_plan([], files, KeyRange(FILES_END, None)),) if is_present else ())
     runs = [*_runs(files, position_of(shared(state)), settings.rate_limit, share)]
     parts = [
         _plan(part, files, _covered(part, files, is_present=is_present))

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.observed_rows import ObservedRows
 from airflow_backfill_provider.engine.predicates import in_any
-from airflow_backfill_provider.sources.numbered_files import NumberedFiles
+from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 from airflow_backfill_provider.strategies.snapshot.planning import files_of
 from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, place_of
@@ -84,8 +84,8 @@ class FilesChunk:
         is_part = self._job_rows.is_restricted or self._job_rows.keys != EVERYTHING
         for covered in self._ranges:
             is_part |= any(place_of(end)[1] != BEFORE_ROWS for end in (covered.after, covered.up_to) if end)
-        files, numbers = self._files.files(self._offset), self._numbers
-        logged = sum(files[number].live for number in numbers)
+        numbers = self._numbers
+        logged = sum(self._listed[number].live for number in numbers)
         if rows == logged or (is_part and rows < logged):
             return
         counted = self._files.counted(self._offset, numbers)
@@ -107,11 +107,16 @@ class FilesChunk:
         """The numbers of the files in the ranges."""
         return [number for covered in self._ranges for number in self._numbers_in(covered)]
 
+    @cached_property
+    def _listed(self) -> Sequence[NumberedFile]:
+        return self._files.files(self._offset)
+
     def _numbers_in(self, covered: KeyRange) -> range:
+        if covered.after == FILES_END:
+            return range(0)
         first = 0 if covered.after is None else place_of(covered.after)[0]
-        count = len(self._files.files(self._offset))
         if covered.up_to is None or covered.up_to == FILES_END:
-            return range(min(first, count), count)
+            return range(first, len(self._listed))
         number, row = place_of(covered.up_to)
         return range(first, number if row == BEFORE_ROWS else number + 1)
 

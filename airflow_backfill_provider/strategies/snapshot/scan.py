@@ -13,7 +13,6 @@ from airflow_backfill_provider.core.progress import (
     Completed,
     InProgress,
     NotStarted,
-    VnodeProgress,
     position_of,
 )
 from airflow_backfill_provider.core.scan import VnodeRange
@@ -89,7 +88,4 @@ class SnapshotScan(SharedPosition):
         """Return the state with the position at the end of the last range; the ranges follow one another."""
         if not ranges:
             return state
-        before, up_to = shared(state), ranges[-1].up_to
-        count = before.row_count + sum(rows.values())
-        progress: VnodeProgress = Completed(position_of(before), count) if up_to is None else InProgress(up_to, count)
-        return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
+        return self.moved(state, epoch=epoch, up_to=ranges[-1].up_to, rows=rows)

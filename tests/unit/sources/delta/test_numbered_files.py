@@ -58,14 +58,14 @@ def test_nothing_is_counted_if_it_is_unknown_how_many_rows_are_deleted(orders):
 def test_a_compaction_is_the_first_commit_that_removes_a_file(orders):
     """What was removed is vacuumed sooner or later, whether or not a row has changed."""
     files = files_of(orders)
-    assert files.first_removal(Offset(0)) is None
+    assert files.first_removal(Offset(0), Offset(2)) is None
     orders.add(20)
     DeltaTable(orders.path).optimize.compact()
     orders.remove(9)
-    removal = files.first_removal(Offset(0))
+    removal = files.first_removal(Offset(0), Offset(5))
     assert removal is not None
     assert removal[0] == Offset(4)
-    assert files.first_removal(Offset(5)) is None
+    assert files.first_removal(Offset(5), Offset(5)) is None
     assert files.kept_for() == dt.timedelta(days=7)
 
 
