@@ -170,6 +170,18 @@ def stage(spark: SparkSession) -> Iterator[Stage]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def case_folder(root: Path, case: int, spark: SparkSession) -> Iterator[Path]:
+    """Make a folder for a case, and remove it with all that Spark knows of its tables."""
+    folder = root / f"case-{case}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        forget_tables(spark)
+
+
 def forget_tables(spark: SparkSession) -> None:
     """Let Delta forget cached tables, because the campaign itself restores them on disk, which is not a fault."""
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr] # noqa: SLF001

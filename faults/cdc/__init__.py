@@ -18,7 +18,7 @@ from pathlib import Path
 from faults.campaign import Campaign, Outcome, Play
 from faults.cdc.playing import Game
 from faults.spark import spark_session
-from faults.table_shapes import forget_tables
+from faults.table_shapes import case_folder
 from tests.postgres_server import postgres_server
 
 
@@ -31,13 +31,8 @@ def _stage() -> Iterator[Play]:
         with postgres_server(root / "data") as server, spark_session() as spark:
 
             def play(case: int, random: random.Random) -> Outcome:
-                folder = root / f"case-{case}"
-                folder.mkdir()
-                try:
+                with case_folder(root, case, spark) as folder:
                     return Game(f"{case}/{random.random()}", random, server, spark, folder).play()
-                finally:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    forget_tables(spark)
 
             yield play
     finally:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import random
-import time
-from collections import Counter
 
-from airflow_backfill_provider.core.errors import BackfillError
 from faults.campaign import WrongError
 from faults.cdc.case_database import CaseDatabase
 from faults.cdc.harm import Harm
 from faults.cdc.jobs import DrawnLakehouse
 from faults.cdc.truth import Truth
 from faults.cdc.writer import WriterProcess
-
-MOST_FAILURES = 8
-"""The most attempts that may fail one after the other."""
 
 MOST_EPOCHS = 60
 
@@ -26,7 +19,6 @@ class Epochs:
     Runs epochs of a case's jobs.
 
     :param chance: decides on the jobs and the faults.
-    :param done: counts what happened.
     """
 
     def __init__(
@@ -37,7 +29,6 @@ class Epochs:
         jobs: list[DrawnLakehouse],
         truth: Truth,
         harm: Harm,
-        done: Counter[str],
     ) -> None:
         self.chance = chance
         self.database = database
@@ -45,7 +36,6 @@ class Epochs:
         self.jobs = jobs
         self.truth = truth
         self.harm = harm
-        self.done = done
 
     def run_some(self, count: int) -> None:
         """Run epochs of jobs that are drawn."""
@@ -56,15 +46,7 @@ class Epochs:
         """Attempt an epoch under a fault, and then until it is committed; compare the view."""
         self.harm.draw()(job)
         self.database.wait()
-        for attempt in itertools.count():
-            try:
-                job.epoch()
-                break
-            except BackfillError as error:
-                self.done[type(error).__name__] += 1
-                if not error.retryable or attempt > MOST_FAILURES:
-                    raise
-                time.sleep(0.5)
+        self.harm.until_committed(job)
         self.truth.require_consistent(job)
 
     def require_right(self) -> None:

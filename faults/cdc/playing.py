@@ -84,7 +84,7 @@ class Game:
 
     def _play(self, writer: WriterProcess) -> None:
         harm = Harm(self.chance, self.database, f"sc://127.0.0.1:{self.spark.conf.get(PORT)}", self.done)
-        epochs = Epochs(self.chance, self.database, writer, self.jobs, self.truth, harm, self.done)
+        epochs = Epochs(self.chance, self.database, writer, self.jobs, self.truth, harm)
         writer.do("fill")
         writer.do("calm")
         for job in self.jobs:

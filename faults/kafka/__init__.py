@@ -20,7 +20,7 @@ from faults.campaign import Campaign, Outcome, Play
 from faults.kafka.jobs import CONNECTION
 from faults.kafka.playing import Game
 from faults.spark import spark_session
-from faults.table_shapes import forget_tables
+from faults.table_shapes import case_folder
 from tests.kafka_broker import kafka_broker
 
 _SETTINGS = {
@@ -40,13 +40,8 @@ def _stage() -> Iterator[Play]:
             os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = broker.connection()
 
             def play(case: int, random: random.Random) -> Outcome:
-                folder = root / f"case-{case}"
-                folder.mkdir()
-                try:
+                with case_folder(root, case, spark) as folder:
                     return Game(random, broker, spark, folder).play()
-                finally:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    forget_tables(spark)
 
             yield play
     finally:

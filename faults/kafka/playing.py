@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.errors import BackfillError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import UpstreamReplacedError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.verification.verifier import compare_now
@@ -24,9 +24,6 @@ from tests.connect_server import PORT
 from tests.kafka_broker import KafkaBroker
 
 ROUNDS = 4
-MOST_FAILURES = 8
-"""The most attempts that may fail one after the other."""
-
 MOST_EPOCHS = 300
 
 _numbers = itertools.count()
@@ -129,15 +126,7 @@ class Game:
     def _run(self, job: TopicJob) -> None:
         """Attempt an epoch under a fault, and then until it is committed; compare the view."""
         self.harm.draw()(job)
-        for attempt in itertools.count():
-            try:
-                job.epoch()
-                break
-            except BackfillError as error:
-                self.done[type(error).__name__] += 1
-                if not error.retryable or attempt > MOST_FAILURES:
-                    raise
-                time.sleep(0.5)
+        self.harm.until_committed(job)
         self.truth.require_consistent(job)
 
     def _require_right(self) -> None:

@@ -14,10 +14,10 @@ import time
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from faults.kafka.drawing import NO_JSON
-from tests.integration.kafka.producers import Records
+from tests.integration.kafka.producers import Records, note
 from tests.kafka_broker import KafkaBroker
 
 _SECONDS = 60
@@ -113,7 +113,7 @@ class Writer(threading.Thread):
                 self._value(),
                 key=f"key {self._chance.randrange(_KEYS)}",
                 partition=self._chance.randrange(self.partitions),
-                on_delivery=partial(_note, account),
+                on_delivery=partial(note, account),
             )
         left = producer.flush(_SECONDS)
         assert left == 0, f"{left} records were not delivered within {_SECONDS} s"
@@ -154,11 +154,3 @@ class Writer(threading.Thread):
         producer = Producer({**self._settings, "transactional.id": self.topic, "transaction.timeout.ms": 40_000})
         producer.init_transactions(_SECONDS)
         return producer
-
-
-def _note(account: Records, error: KafkaError | None, message: Message) -> None:
-    assert error is None, error
-    partition, offset, value = message.partition(), message.offset(), message.value()
-    assert partition is not None
-    assert offset is not None
-    account[partition, offset] = None if value is None else value.decode()

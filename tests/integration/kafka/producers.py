@@ -98,12 +98,13 @@ class RandomProducer:
                 value,
                 key=f"key {self.chance.randrange(KEYS)}",
                 partition=self.chance.randrange(partitions),
-                on_delivery=partial(_note, account),
+                on_delivery=partial(note, account),
             )
         assert producer.flush(30) == 0
 
 
-def _note(account: Records, error: KafkaError | None, message: Message) -> None:
+def note(account: Records, error: KafkaError | None, message: Message) -> None:
+    """Note a record that was delivered, or read."""
     assert error is None, error
     partition, offset, value = message.partition(), message.offset(), message.value()
     assert partition is not None
@@ -131,7 +132,7 @@ def consumed(servers: str, topic: str, ends: Mapping[int, int]) -> Records:
             message = consumer.poll(30)
             assert message is not None, f"nothing came any more of partitions {left}"
             if (error := message.error()) is None:
-                _note(found, None, message)
+                note(found, None, message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition() or 0)
     finally:

@@ -8,20 +8,10 @@ from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from tests.dying import died
+from tests.integration.engine.test_crash_points import POINTS
 from tests.integration.kafka.shop import TopicOfOrders
 
 pytestmark = pytest.mark.spark
-
-POINTS = (
-    CrashPoint.AFTER_PIN,
-    CrashPoint.BEFORE_CHANGES_COMMIT,
-    CrashPoint.AFTER_CHANGES_COMMIT,
-    CrashPoint.BEFORE_SNAPSHOT_COMMIT,
-    CrashPoint.AFTER_SNAPSHOT_COMMIT,
-    CrashPoint.BEFORE_STATE_COMMIT,
-    CrashPoint.AFTER_STATE_COMMIT,
-    CrashPoint.BEFORE_LOG_COMMIT,
-)
 
 
 @pytest.mark.exhaustive
