@@ -37,6 +37,7 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.finish",
                 "operators.job",
                 "operators.mutation",
+                "operators.rebuild",
                 "operators.shared_epoch",
                 "operators.verification",
                 "operators.watchdog",

@@ -15,6 +15,7 @@ from airflow_backfill_provider.operators.compaction import CompactMaterializedVi
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
+from airflow_backfill_provider.operators.rebuild import RunRebuildEpochsOperator
 from airflow_backfill_provider.operators.shared_epoch import (
     ApplyChangesOperator,
     EpochSummaryOperator,
@@ -27,8 +28,8 @@ class BackfillTaskGroup(TaskGroup):
     Creates a job, runs some of its epochs one after another, and finishes the view once every vnode is Completed.
 
     Each DAG run runs some epochs, by its barriers; later DAG runs keep the view fresh. The tasks are the attributes
-    ``create``, ``epochs`` (mapped, one task run per barrier), ``finish`` and ``compact`` (``None`` without
-    ``compact_at``).
+    ``create``, ``epochs`` (mapped, one task run per barrier), ``finish``, ``compact`` (``None`` without ``compact_at``)
+    and ``rebuild`` (as many epochs of a rebuild that keeps the view in service; skipped without one).
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
@@ -81,7 +82,8 @@ class BackfillTaskGroup(TaskGroup):
             ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
             self.compact = _compaction(compact_at, about, spark)
-        self.create >> self.epochs >> [task for task in (self.finish, self.compact) if task is not None]
+            self.rebuild = _rebuild(_epochs_of(barriers, epochs_per_run), about, spark)
+        _in_order([self.create, self.epochs], self.finish, self.compact, self.rebuild)
 
 
 class ParallelBackfillTaskGroup(TaskGroup):
@@ -90,8 +92,9 @@ class ParallelBackfillTaskGroup(TaskGroup):
 
     The job's parallelism at the time when a barrier is pinned is the number of task runs, so a rescale needs no change
     of the DAG. Each task run has its own Spark application, for its part of one epoch, so ``epochs_per_run`` must be 1.
-    The tasks are the attributes ``create``, ``epochs`` (one group of tasks per barrier), ``finish`` and ``compact``
-    (``None`` without ``compact_at``).
+    The tasks are the attributes ``create``, ``epochs`` (one group of tasks per barrier), ``finish``, ``compact``
+    (``None`` without ``compact_at``) and ``rebuild`` (as many epochs of a rebuild that keeps the view in service, each
+    as a whole; skipped without one).
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
@@ -137,7 +140,8 @@ class ParallelBackfillTaskGroup(TaskGroup):
             self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
             self.compact = _compaction(compact_at, about, spark)
-        chain(self.create, *self.epochs, [task for task in (self.finish, self.compact) if task is not None])
+            self.rebuild = _rebuild(barriers, about, spark)
+        _in_order([self.create, *self.epochs], self.finish, self.compact, self.rebuild)
 
 
 def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any]) -> TaskGroup:
@@ -159,6 +163,28 @@ def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any
         )
         inject >> changes >> parts >> summary
     return epoch
+
+
+def _in_order(
+    epochs: Sequence[Any], finish: Any, compact: CompactMaterializedViewOperator | None, rebuild: Any
+) -> None:
+    chain(*epochs, finish)
+    # One after another, because each of them may start a Spark application on the same worker.
+    chain(epochs[-1], *([] if compact is None else [compact]), rebuild)
+
+
+def _rebuild(epochs: int | str, about: Mapping[str, Any], spark: Mapping[str, Any]) -> RunRebuildEpochsOperator:
+    # Also after failed epochs: what stops them may be what the rebuild mends, such as another table at the path.
+    return RunRebuildEpochsOperator(
+        task_id="run_rebuild", epochs_per_run=epochs, trigger_rule="all_done", **about, **spark
+    )
+
+
+def _epochs_of(barriers: int | XComArg, epochs_per_run: int | str) -> int | str:
+    """Return how many epochs a DAG run runs, as far as that is known when it is parsed."""
+    if isinstance(barriers, int) and isinstance(epochs_per_run, int):
+        return barriers * epochs_per_run
+    return epochs_per_run
 
 
 def _compaction(

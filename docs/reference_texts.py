@@ -354,7 +354,8 @@ WHAT_TO_DO = {
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct the value that it names",
     "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; before the first epoch, run one",
-    "VersionGoneError": "start a [new verification](how-to/verify-a-view.md)",
+    "VersionGoneError": "start a [new verification](how-to/verify-a-view.md); a view that cannot be put back needs a "
+    "[rebuild](how-to/rebuild.md) with its former definition",
     "VerificationFailedError": "restore what the message names, or [rebuild](how-to/rebuild.md)",
     "ViewDiffersError": "[repair what differs](how-to/repair-rows.md)",
     "CompactionFailedError": "try again, preferably [while no epoch runs](how-to/keep-files-good.md)",

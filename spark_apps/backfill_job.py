@@ -1,5 +1,7 @@
 """
-Create or rebuild a job: ``spark-submit backfill_job.py create|rebuild --job JSON --requested-by WHO``.
+Create a job, rebuild it, or undo a rebuild: ``spark-submit backfill_job.py ACTION --job JSON --requested-by WHO``.
+
+The actions are ``create``, ``rebuild``, ``rebuild-keep-serving`` and ``revert``.
 
 This needs Spark, because only Spark can check the job's query. The exit codes are those of ``backfill_epoch.py``.
 """
@@ -10,13 +12,25 @@ import argparse
 import json
 import sys
 
-from airflow_backfill_provider.runtime.spark_application import create, rebuild, run_application
+from airflow_backfill_provider.runtime.spark_application import (
+    create,
+    rebuild,
+    rebuild_keep_serving,
+    revert,
+    run_application,
+)
+
+ACTIONS = {
+    "create": create,
+    "rebuild": rebuild,
+    "rebuild-keep-serving": rebuild_keep_serving,
+    "revert": revert,
+}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Create or rebuild a backfill job.")
-    parser.add_argument("action", choices=["create", "rebuild"])
+    parser = argparse.ArgumentParser(description="Create a backfill job, rebuild it, or undo a rebuild.")
+    parser.add_argument("action", choices=list(ACTIONS))
     parser.add_argument("--job", required=True, type=json.loads, help="the job's definition as JSON")
     parser.add_argument("--requested-by", required=True, help="who asks for it")
     arguments = parser.parse_args()
-    action = {"create": create, "rebuild": rebuild}[arguments.action]
-    sys.exit(run_application(action, definition=arguments.job, requested_by=arguments.requested_by))
+    sys.exit(run_application(ACTIONS[arguments.action], definition=arguments.job, requested_by=arguments.requested_by))

@@ -70,7 +70,8 @@ class CountingEngine:
                 configuration={JOB_PROPERTY: wanted.job, INCARNATION_PROPERTY: wanted.incarnation},
                 raise_if_key_not_exists=False,
             )
-        source_of(settings).ensure_arrangement()
+        if settings.first_rows is None:
+            source_of(settings).ensure_arrangement()
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Count everything."""

@@ -40,6 +40,18 @@ def created_job(file: Path) -> tuple[Backfill, JobSettings]:
     return backfill, backfill.settings()
 
 
+def steered_job(file: Path) -> tuple[Backfill, JobSettings]:
+    """
+    Open a created job, to change how it reads history; see :mod:`~airflow_backfill_provider.protocol.mutations`.
+
+    :returns: the job, and the settings that the change will follow: those of its rebuild, if one grows beside it.
+    :raises BackfillError: as :func:`created_job`.
+    """
+    backfill, settings = created_job(file)
+    successor = backfill.successor
+    return backfill, settings if successor is None else successor.settings()
+
+
 def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
     """
     Open a job that was created with the definition in the file, to run it.

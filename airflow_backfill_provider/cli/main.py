@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Work": (work.create, work.run, work.compact, work.rebuild),
+    "Work": (work.create, work.run, work.compact, work.rebuild, work.revert),
     "Look": (look.plan, look.status, look.watch, look.verify),
     "Change": (
         mutations.pause,

@@ -52,25 +52,18 @@ class Runner:
         :param until_finished: stop after the epoch that finishes the view, or if the job reads no snapshot.
         :raises BackfillError: if an epoch fails; epochs that were committed before stay.
         """
-        loop = protocol.EpochLoop(
-            store=self.backfill.store,
-            upstream=self.backfill.upstream,
-            requester=self.requester,
-            run=protocol.run_with(self._engine, store=self.backfill.store, by=str(self.requester)),
-            attempt=self._retrying,
-        )
         epochs = 0
         if until_finished and self._finish():
             self._say_finished(ran=False)
             return
-        for done in itertools.islice(loop, max_epochs):
+        for done in itertools.islice(self._loop, max_epochs):
             if done.commit is None:
                 self.view.say(f"nothing to do: {done.reason}")
                 return
             epochs += 1
             finished = (until_finished or done.commit.completed) and self._finish()
-            self._say_epoch(done.commit)
-            waiting = waits_because(self._show())
+            self.say_epoch(done.commit)
+            waiting = waits_because(self.show())
             if until_finished and finished:
                 self._say_finished(ran=True)
                 return
@@ -83,13 +76,31 @@ class Runner:
         if until_finished:
             self.view.say(f"stopped after {epochs} epochs, not finished; run the same command to continue")
 
+    @property
+    def _loop(self) -> protocol.EpochLoop:
+        return protocol.EpochLoop(
+            store=self.backfill.store,
+            upstream=self.backfill.upstream,
+            requester=self.requester,
+            run=protocol.run_with(self._engine, store=self.backfill.store, by=str(self.requester)),
+            attempt=self._retrying,
+        )
+
+    def step(self) -> Injection:
+        """
+        Run one epoch, if there is something to do.
+
+        :raises BackfillError: if it fails.
+        """
+        return self._retrying(self._loop.step)
+
     def _engine(self, barrier: Barrier) -> Engine:
         if self._made is None:
             # While Java starts, this process's output is redirected, and the bar would be, too.
             self.view.pause()
             self.view.say("starting Spark")
             self._made = self.engine()
-        self._show(f"epoch {barrier.epoch} runs")
+        self.show(f"epoch {barrier.epoch} runs")
         return self._made
 
     def _finish(self) -> bool:
@@ -97,8 +108,7 @@ class Runner:
         store = self.backfill.store
         if store.settings().finished_epoch is not None:
             return True
-        state = store.state()
-        if not state.completed or not any(commit.completed for commit in store.commits(since_epoch=state.epoch)):
+        if protocol.completing_commit(store, store.settings()) is None:
             return False
         protocol.finish_job(store=store, requested_by=str(self.requester))
         return True
@@ -119,15 +129,21 @@ class Runner:
         error = state.outcome.exception() if state.outcome else None
         self.view.say(f"{' '.join(str(error).split())}; trying again ({state.attempt_number} of {RETRIES})")
 
-    def _show(self, activity: str = "") -> JobStatus:
+    def show(self, activity: str = "") -> JobStatus:
+        """Draw the job's progress."""
         status = self.backfill.status()
         self.view.show(status, activity)
         return status
 
-    def _say_epoch(self, commit: EpochCommit) -> None:
+    def say_epoch(self, commit: EpochCommit, of: str = "") -> None:
+        """
+        Print what an epoch did.
+
+        :param of: whose epoch it is, if that is not clear.
+        """
         repaired = ", repair done" if "repair" in commit.seconds else ""
         self.view.say(
-            f"epoch {commit.epoch}: {text.rows(commit.snapshot_read_row_count)} read, "
+            f"{of}epoch {commit.epoch}: {text.rows(commit.snapshot_read_row_count)} read, "
             f"{commit.upstream_output_row_count:,} changes applied{repaired}, "
             f"{text.duration(sum(commit.seconds.values()))}"
         )

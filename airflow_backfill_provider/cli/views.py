@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.status import JobStatus, JobSummary
 from airflow_backfill_provider.core.verification_text import verified_line
 from airflow_backfill_provider.protocol.clock import utc_now
 
@@ -174,8 +174,9 @@ class LiveView:
         doing = f"{self._activity}, {time.monotonic() - self._since:.0f} s" if self._activity else ""
         marker = self._spinner.render(time.monotonic()) if doing else Text(" ")
         details.add_row(marker, Text(" · ".join([*_details(status), *([doing] if doing else [])]), style="dim"))
+        beside = [] if status.rebuild is None else [Text(f"  rebuild: {rebuild_line(status.rebuild)}", style="dim")]
         alarms = (Text(f"  {alarm}", style="yellow") for alarm in status.alarms)
-        return Group(bar, cells, details, *alarms, *(Text(f"  {note}", style="dim") for note in self._notes))
+        return Group(bar, cells, details, *beside, *alarms, *(Text(f"  {note}", style="dim") for note in self._notes))
 
 
 def status_line(status: JobStatus) -> str:
@@ -183,7 +184,17 @@ def status_line(status: JobStatus) -> str:
     return f"{status.name}: {text.percent(status.progress)}, {_rows(status)}, {', '.join(_details(status))}"
 
 
-def _rows(status: JobStatus) -> str:
+def rebuild_line(rebuild: JobSummary) -> str:
+    """Return the progress of a rebuild that grows beside a view, in one line."""
+    waiting = waits_because(rebuild)
+    doing = "finished, and takes the view's place with the next epoch" if rebuild.finished else waiting or "in progress"
+    eta = "" if rebuild.eta_seconds is None or rebuild.finished else f", ETA {text.duration(rebuild.eta_seconds)}"
+    return (
+        f"{doing}, {text.percent(rebuild.progress)}, {_rows(rebuild)}{eta} ({rebuild.strategy}, epoch {rebuild.epoch})"
+    )
+
+
+def _rows(status: JobSummary) -> str:
     return f"{status.rows_read:,} of {text.rows(status.rows_estimated)}"
 
 
@@ -209,7 +220,7 @@ def _lag(status: JobStatus) -> str:
     return f"{lag}{age}"
 
 
-def waits_because(status: JobStatus) -> str:
+def waits_because(status: JobSummary) -> str:
     """Return why an unfinished job reads no snapshot; empty if it reads one."""
     if status.paused:
         return "paused"
@@ -253,6 +264,16 @@ def show_status(status: JobStatus, console: Console) -> None:
         "upstream": f"view at {version}, newest is {status.offset_name} {status.upstream_latest_version} "
         f"(lag {_lag(status)})",
     }
+    for name, value in (lines | _optional_lines(status)).items():
+        console.print(f"{name:<12}{value}")
+    _show_splits(status, console)
+    for warning in status.warnings:
+        console.print(f"{'warning':<12}{warning}")
+
+
+def _optional_lines(status: JobStatus) -> dict[str, str]:
+    """Return the lines about what not every job has."""
+    lines = {}
     if status.verification_problem is not None:
         lines["verified"] = "unknown"
     elif status.verified is not None:
@@ -269,11 +290,9 @@ def show_status(status: JobStatus, console: Console) -> None:
         lines["in progress"] = f"vnode {listed}{more}"
     if status.watermark is not None:
         lines["watermark"] = status.watermark.isoformat(sep=" ", timespec="milliseconds")
-    for name, value in lines.items():
-        console.print(f"{name:<12}{value}")
-    _show_splits(status, console)
-    for warning in status.warnings:
-        console.print(f"{'warning':<12}{warning}")
+    if status.rebuild is not None:
+        lines["rebuild"] = rebuild_line(status.rebuild)
+    return lines
 
 
 def _show_splits(status: JobStatus, console: Console) -> None:

@@ -17,9 +17,12 @@ class CrashPoint(StrEnum):
 
     Some points are reached in certain cases only: ``*_creation_*`` when the view's table is created, also by a rebuild;
     ``*_arrangement_*`` under this strategy; ``*_removal_*`` in repairs, and if changes waited until the view is
-    finished; ``*_report`` if several task runs share an epoch; ``*_fence`` if an epoch is given up.
+    finished; ``*_report`` if several task runs share an epoch; ``*_fence`` if an epoch is given up; ``*_succession_*``
+    when a job becomes another incarnation whose rows are there already.
     """
 
+    AFTER_SUCCESSION_STATE = "after_succession_state"
+    AFTER_SUCCESSION_SETTINGS = "after_succession_settings"
     BEFORE_CREATION_COMMIT = "before_creation_commit"
     AFTER_CREATION_COMMIT = "after_creation_commit"
     AFTER_PIN = "after_pin"

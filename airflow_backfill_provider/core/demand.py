@@ -73,6 +73,8 @@ def _without_new_offsets(settings: JobSettings, newest: Barrier | None, commit: 
     since = (settings.incarnation, newest.epoch if newest else settings.base_epoch, settings.sequence)
     if settings.repair_sequence > (newest.settings_sequence if newest else 0):
         return Demand(("repair", *since), "a repair is requested")
+    if newest is None and settings.first_rows is not None:
+        return Demand(("first rows", *since), "the view's first rows are not written yet")
     if settings.reads_snapshot and not (commit is not None and commit.completed):
         return Demand(("snapshot", *since), "the snapshot has unread rows")
     return None

@@ -212,7 +212,7 @@ class NotVerifiedError(BackfillError):
 
 
 class VersionGoneError(BackfillError):
-    """A version that a verification compares can no longer be read; start a new verification."""
+    """A version of a table that is compared or put back can no longer be read."""
 
 
 class VerificationFailedError(BackfillError):

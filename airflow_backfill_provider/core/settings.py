@@ -10,9 +10,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.scan import Scan
+from airflow_backfill_provider.core.succession import FirstRows, Successor
 
 
 class SettingsChange(StrEnum):
@@ -35,6 +36,9 @@ class SettingsChange(StrEnum):
     CANCEL = "cancel"
     FINISH = "finish"
     REBUILD = "rebuild"
+    GROW_SUCCESSOR = "grow_successor"
+    HAND_OVER = "hand_over"
+    REVERT = "revert"
 
 
 _MUTATIONS = {
@@ -112,6 +116,8 @@ class JobSettings(BaseModel):
     :param value: the argument of the change, such as the new rate limit.
     :param repair: the repair that this change requests.
     :param repair_sequence: number of the newest change that requests a repair; 0 if none does.
+    :param successor: the rebuild that grows beside the view; ``None`` if there is none.
+    :param first_rows: the rows that the incarnation's view begins with; ``None`` if it begins empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -135,6 +141,8 @@ class JobSettings(BaseModel):
     value: int | None = None
     repair: Repair = Repair()
     repair_sequence: int = 0
+    successor: Annotated[Successor | None, Field(exclude_if=lambda found: found is None)] = None
+    first_rows: Annotated[FirstRows | None, Field(exclude_if=lambda found: found is None)] = None
     requested_by: str
     requested_at: dt.datetime
 

@@ -16,6 +16,11 @@ def quote(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
+def text_literal(value: str) -> str:
+    """Return a string literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def is_moving_text(text: str) -> bool:
     """Return whether Spark parses a text as a different date or timestamp each day."""
     return _MOVING.match(text) is not None

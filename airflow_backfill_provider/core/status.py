@@ -115,6 +115,8 @@ class JobSummary(BaseModel):
         or rebuilt.
     :param verification_waits: whether a verification is requested; the next epoch's application carries it out.
     :param verification_problem: why the table of verifications cannot be read; ``None`` if it can.
+    :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
+        are about the view that is served meanwhile.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -155,6 +157,7 @@ class JobSummary(BaseModel):
     verified: VerifiedState | None = None
     verification_waits: bool = False
     verification_problem: str | None = None
+    rebuild: JobSummary | None = None
 
 
 class JobStatus(JobSummary):

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import CatalogError, CatalogUnavailableError, InvalidJobError
 from airflow_backfill_provider.core.location import canonical_location
+from airflow_backfill_provider.core.sql import text_literal
 from airflow_backfill_provider.core.table_name import sql_name, sql_schema
 from airflow_backfill_provider.engine.spark_messages import conditions, first_line, safe_message
-from airflow_backfill_provider.engine.view import text_literal
 
 _NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _NO_FILES = ("DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE")

@@ -19,8 +19,10 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.sql import quote, text_literal
+from airflow_backfill_provider.core.succession import FirstRows
 from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.engine.first_rows import first_rows_of
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
@@ -34,7 +36,7 @@ from airflow_backfill_provider.engine.stamps import (
     snapshot_part,
     transaction_id,
 )
-from airflow_backfill_provider.engine.view_columns import names_to_map, without_metadata
+from airflow_backfill_provider.engine.view_columns import names_to_map
 from airflow_backfill_provider.lake.remains import verb_of_creation
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
@@ -95,13 +97,15 @@ class MaterializedView:
         identity: ViewIdentity,
         earlier_incarnations: Mapping[str, int],
         properties: Mapping[str, str],
+        first_rows: FirstRows | None = None,
     ) -> None:
         """
-        Create the empty table of an incarnation, or replace the table of an earlier incarnation of the job.
+        Create the table of an incarnation, or replace the table of an earlier incarnation of the job, in one commit.
 
         :param schema: the query's columns.
         :param earlier_incarnations: the job's earlier incarnations, each with its highest parallelism.
-        :raises MaterializedViewError: if another table lies at the path.
+        :param first_rows: the rows of the new table, which make it a finished view; ``None`` for no rows.
+        :raises MaterializedViewError: if another table lies at the path, or the rows are not what the query gives.
         """
         incarnations = frozenset({*earlier_incarnations, identity.incarnation})
         found = self.require_usable(identity.job, incarnations)
@@ -116,14 +120,18 @@ class MaterializedView:
                 self.table.use_up(transaction_id(found, part))
         if names_to_map(schema):
             properties = {"delta.columnMapping.mode": "name", **properties}
-        ours = {JOB_PROPERTY: identity.job, INCARNATION_PROPERTY: identity.incarnation, FINISHED_PROPERTY: "false"}
+        ours = {
+            JOB_PROPERTY: identity.job,
+            INCARNATION_PROPERTY: identity.incarnation,
+            FINISHED_PROPERTY: "false" if first_rows is None else "true",
+        }
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )
         verb = "REPLACE TABLE" if found is not None else verb_of_creation(self.path, self._options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
-        self._spark.createDataFrame([], without_metadata(schema)).createOrReplaceTempView(relation)
+        first_rows_of(self._spark, schema, first_rows).createOrReplaceTempView(relation)
         try:
             self.table.create_once(
                 f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}",
@@ -392,8 +400,3 @@ def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:
 def _refusal(keys: Sequence[str]) -> str:
     """Return an assignment that fails with the error for a repeated key."""
     return f"view.{quote(keys[0])} = raise_error('{DUPLICATE_KEY}')"
-
-
-def text_literal(value: str) -> str:
-    """Return a string literal of Spark SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

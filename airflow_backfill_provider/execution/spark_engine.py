@@ -98,17 +98,22 @@ class SparkEngine:
                 job_rows.measure_chunk(rows, expected=expected)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
-        """Create the view's empty table and the strategy's tables; a no-op if they exist."""
+        """
+        Create the view's table and the strategy's tables; a no-op if they exist.
+
+        A view that begins with rows has read its history, so its strategy needs no tables.
+        """
         tables = self._tables.open(settings)
         view, identity = tables.view, tables.identity
         if view.identity() != identity:
             schema = tables.writer.schema()
             properties = {**settings.definition.table_properties, OWNER_PROPERTY: settings.requested_by}
             with view_errors(view.path):
-                view.ensure(schema, identity, earlier_incarnations, properties)
+                view.ensure(schema, identity, earlier_incarnations, properties, settings.first_rows)
         with view_errors(view.path):
             register_view(settings, self._tables.catalogs)
-        tables.reader.prepare()
+        if settings.first_rows is None:
+            tables.reader.prepare()
 
     # -------------------------------------------------------------------------------------------------- epochs
 

@@ -21,6 +21,7 @@ from deltalake.fs import DeltaStorageHandler
 from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.errors import TableLogError
 from airflow_backfill_provider.core.location import is_local, parent
+from airflow_backfill_provider.lake.deletion_vectors import vector_file
 from airflow_backfill_provider.lake.log_state import Action, LogState
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
@@ -34,9 +35,6 @@ _MAPPED_COLUMNS = 2
 _OF_CATALOGS = {"catalogManaged", "catalogOwned-preview"}
 """Features of a log that a catalog commits to."""
 _OF_WRITERS = ("CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.", "delta.invariants")
-_NAMED_UUID = "u"
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_UUID_DIGITS = 20
 
 
 def write_numbered_log(
@@ -148,20 +146,7 @@ def _root(table: str) -> str:
 
 def _absolute_vector(vector: Action, table: str) -> Action:
     """Return the description of a deletion vector with the URI of its file, unless it is in the log itself."""
-    if vector["storageType"] != _NAMED_UUID:
+    file = vector_file(vector)
+    if file is None:
         return vector
-    text = vector["pathOrInlineDv"]
-    folder, name = text[:-_UUID_DIGITS], uuid.UUID(bytes=_z85_decoded(text[-_UUID_DIGITS:]))
-    path = "/".join(part for part in (_root(table), quote(folder), f"deletion_vector_{name}.bin") if part)
-    return {**vector, "storageType": "p", "pathOrInlineDv": path}
-
-
-def _z85_decoded(text: str) -> bytes:
-    """Decode Z85, in which the log writes the id of a file of deletion vectors."""
-    decoded = b""
-    for start in range(0, len(text), 5):
-        value = 0
-        for digit in text[start : start + 5]:
-            value = value * 85 + _DIGITS.index(digit)
-        decoded += value.to_bytes(4, "big")
-    return decoded
+    return {**vector, "storageType": "p", "pathOrInlineDv": f"{_root(table)}/{quote(file)}"}

@@ -119,7 +119,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         """Run the epoch, or the epochs."""
         with self.created() as backfill:
             if is_unset(self.barrier):
-                summary = self._run_own(backfill, context)
+                summary = self.run_own(backfill, context)
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
                 summary = self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
@@ -129,7 +129,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         cast("dict[str, Any]", context)["epoch"] = name_of_epochs(summary["epochs"])
         return summary
 
-    def _run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
+    def run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
         """Inject and run barriers until one belongs to this task run; run that one and those that follow it."""
         from airflow_backfill_provider import protocol
 

@@ -1,4 +1,4 @@
-"""Operators that create and rebuild a job."""
+"""Operators that create a job, rebuild it, and undo a rebuild."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
                 first = backfill.store.settings_history()[0]
                 self.log.info("job %s was created by %s", backfill.job.name, first.requested_by)
             else:
-                _submit(self, backfill, "create", context)
+                submit(self, backfill, "create", context)
             settings = backfill.require_created()
             if unfinished := backfill.upstream.at().unfinished:
                 self.log.warning("%s", unfinished)
@@ -47,20 +47,58 @@ class RebuildBackfillOperator(SparkBackfillOperator):
     """
     Starts a job over, possibly with another definition: empties the view and its progress. Epoch numbers continue.
 
-    Every try starts the job over, so clear the task only for that purpose.
+    With ``keep_serving``, the view stays and is kept fresh. The rebuild grows beside it, by
+    :class:`~airflow_backfill_provider.operators.rebuild.RunRebuildEpochsOperator` (the task ``run_rebuild`` of a
+    backfill's DAG), and takes its place once it is finished.
+
+    Every try starts the job over, so clear the task only for that purpose. With ``keep_serving``, a try for the same
+    definition changes nothing while the rebuild grows.
 
     Returns the job's settings in force.
+
+    :param keep_serving: whether the view stays until the rebuild is finished.
     """
+
+    def __init__(self, *, keep_serving: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.keep_serving = keep_serving
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Rebuild the job."""
         with self.opened() as backfill:
-            _submit(self, backfill, "rebuild", context)
+            submit(self, backfill, "rebuild-keep-serving" if self.keep_serving else "rebuild", context)
             settings = backfill.require_created()
         return settings_summary(settings)
 
 
-def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, context: Context) -> None:
+class RevertBackfillOperator(SparkBackfillOperator):
+    """
+    Undoes the newest rebuild: gives it up while it grows beside the view, or puts the former view back.
+
+    Every try undoes a rebuild, so clear the task only for that purpose. Returns the job's settings in force.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Undo the rebuild."""
+        from airflow_backfill_provider.protocol.revert import give_up_successor
+
+        with self.opened() as backfill:
+            before = backfill.settings()
+            if give_up_successor(backfill.store, requested_by=str(requester_of(context))):
+                self.log.info("the rebuild of job %s is given up; its view stays as it is", backfill.job.name)
+            else:
+                submit(self, backfill, "revert", context)
+                self.log.info("the view of job %s is that from before settings %d", backfill.job.name, before.sequence)
+            settings = backfill.settings()
+        return settings_summary(settings)
+
+
+def submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, context: Context) -> None:
+    """
+    Submit the application of an action on a job.
+
+    :param action: an action of ``spark_apps/backfill_job.py``.
+    """
     definition = json.dumps(backfill.job.model_dump(mode="json"))
     requested_by = str(requester_of(context))
     try:

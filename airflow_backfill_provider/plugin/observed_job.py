@@ -82,6 +82,7 @@ class ObservedJob:
         self._read: CachedAnswer[ReadBackfill | None] = CachedAnswer()
         self._reading: CachedAnswer[JobReading] = CachedAnswer(ASSESS_SECONDS)
         self._history: CachedAnswer[JobHistory] = CachedAnswer()
+        self._beside: VersionsWatch | None = None
         self.last: JobReading | None = None
 
     @property
@@ -105,7 +106,7 @@ class ObservedJob:
             if self.last is not None and self.fresh:
                 return self.last
             versions = self._versions()
-            read = self._read.get(versions, lambda: _read(self._backfill))
+            read = self._read.get(versions, self._read_now)
             self.last = self._reading.get(versions, lambda: _reading(versions, read, self._clock))
             self._looked = time.monotonic()
             return self.last
@@ -131,16 +132,28 @@ class ObservedJob:
 
     @cached_property
     def _tables(self) -> VersionsWatch:
-        return VersionsWatch(self._backfill.store.watched_tables, self._backfill.store.storage_options)
+        return _watch_of(self._backfill)
 
     @cached_property
     def _upstream(self) -> SourceWatch:
         return watch_upstream(self._backfill)
 
     def _versions(self) -> str:
-        """Return a value that changes whenever a table of the job does."""
+        """Return a value that changes whenever a table of the job, or of the rebuild beside its view, does."""
         offset, mark = self._upstream.look()
-        return digest([*self._tables.latest(), [str(offset), str(mark)]])
+        beside = () if self._beside is None else self._beside.latest()
+        return digest([*self._tables.latest(), *beside, [str(offset), str(mark)]])
+
+    def _read_now(self) -> ReadBackfill | None:
+        read = _read(self._backfill)
+        successor = None if read is None else self._backfill.successor_by(read.settings)
+        # Its first versions are read with the next look, which then reads the job once more.
+        self._beside = None if successor is None else _watch_of(successor)
+        return read
+
+
+def _watch_of(backfill: Backfill) -> VersionsWatch:
+    return VersionsWatch(backfill.store.watched_tables, backfill.store.storage_options)
 
 
 def _read(backfill: Backfill) -> ReadBackfill | None:

@@ -31,7 +31,12 @@ chunk a pure append.
 from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.epochs import EpochLoop, run_epochs, run_next_epoch, run_with
-from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling, finish_job, tell_of_finish
+from airflow_backfill_provider.protocol.finish import (
+    clean_up_after_cancelling,
+    completing_commit,
+    finish_job,
+    tell_of_finish,
+)
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
 from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run_part, skip_changes
 
@@ -43,6 +48,7 @@ __all__ = [
     "Injection",
     "PartWrites",
     "clean_up_after_cancelling",
+    "completing_commit",
     "finish_job",
     "inject_barrier",
     "run_barrier",

@@ -100,6 +100,16 @@ class Backfill:
     def _upstream_of_definition(self) -> Source:
         return open_source(self.job.upstream, self.storage_options)
 
+    @property
+    def successor(self) -> Backfill | None:
+        """The rebuild that grows beside the job's view, as a job of its own; ``None`` if there is none."""
+        return self.successor_by(self.store.settings())
+
+    def successor_by(self, settings: JobSettings) -> Backfill | None:
+        """Return the rebuild that grows beside the job's view, by settings that were read already."""
+        found = settings.successor
+        return None if found is None else Backfill(BackfillJob(**found.growing), self.storage_options)
+
     def settings(self) -> JobSettings:
         """
         Return the settings in force, even if this definition was edited after the job was created.
@@ -150,8 +160,14 @@ class Backfill:
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=self._read_feed(settings, state, barriers, commits),
+            rebuild=self._read_rebuild(settings),
             **self._read_verifications(settings),
         )
+
+    def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
+        """Read the rebuild that grows beside the view, if there is one and its tables are created."""
+        successor = self.successor_by(settings)
+        return successor.read() if successor is not None and successor.store.created() else None
 
     def _read_feed(
         self,
@@ -199,6 +215,7 @@ class ReadBackfill:
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
     :param verification_problem: why these two are unknown, if they are.
+    :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
     """
 
     settings: JobSettings
@@ -210,14 +227,20 @@ class ReadBackfill:
     verified: VerifiedState | None = None
     verification_waits: bool = False
     verification_problem: str | None = None
+    rebuild: ReadBackfill | None = None
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
-        return job_status(settings=self.settings, state=self.state, **self._seen(clock))
+        status = job_status(settings=self.settings, state=self.state, **self._seen(clock))
+        return status.model_copy(update=self._rebuild(clock))
 
     def summary(self, clock: Clock = utc_now) -> JobSummary:
         """Describe the job, all vnodes together; fast even with tens of thousands of vnodes."""
-        return job_summary(settings=self.settings, state=self.state, **self._seen(clock))
+        summary = job_summary(settings=self.settings, state=self.state, **self._seen(clock))
+        return summary.model_copy(update=self._rebuild(clock))
+
+    def _rebuild(self, clock: Clock) -> dict[str, JobSummary]:
+        return {} if self.rebuild is None else {"rebuild": self.rebuild.summary(clock)}
 
     def _seen(self, clock: Clock) -> dict[str, Any]:
         return {

@@ -13,13 +13,15 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Sequence
 
+from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
-from airflow_backfill_provider.protocol import Clock, Engine, utc_now
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.protocol.successor_tables import delete_unused
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -73,7 +75,7 @@ def create_job(
                 f"materialized_view: the view of job {job.name} is gone from {settings.definition.view_location}, but "
                 "epochs wrote to it; restore it, or rebuild the job"
             )
-        _ensure_tables(store, settings, engine())
+        ensure_tables(store, settings, engine())
     return settings
 
 
@@ -107,15 +109,9 @@ def rebuild_job(
     :raises InvalidJobError: if the job is wrong, or moves the view.
     """
     before = store.settings()
-    if before.job["name"] != job.name:
-        raise InvalidJobError(f"name: {job.state} holds job {before.job['name']}; a rebuild keeps a job's name")
-    _require_same_view(job, before, store)
-    described = upstream.at()
-    resolved = resolve_upstream(job, described)
-    strategy = choose_strategy(job, upstream, described).strategy
-    made = engine()
-    made.check(job, resolved, described.offset, strategy.name, store.incarnations())
-    incarnation = _new_incarnation()
+    require_same_job(job, before, store)
+    described, resolved, strategy = check_job(job, store, upstream, engine)
+    incarnation = new_incarnation()
 
     def change(settings: JobSettings) -> JobSettings:
         return settings.changed(
@@ -137,13 +133,32 @@ def rebuild_job(
             cancelled=False,
             finished_epoch=None,
             repair_sequence=0,
+            successor=None,
+            first_rows=None,
         )
 
     upstream.restart()
     settings = store.change_settings(change)
     store.repair_state()
-    _ensure_tables(store, settings, made)
+    ensure_tables(store, settings, engine())
+    delete_unused(store)
     return settings
+
+
+def check_job(
+    job: BackfillJob, store: BackfillStore, upstream: Source, engine: Callable[[], Engine]
+) -> tuple[UpstreamDescription, ResolvedUpstream, Strategy]:
+    """
+    Check a new definition of a created job, before anything is written.
+
+    :returns: the upstream as of now, the columns that the job uses, and the strategy.
+    :raises BackfillError: if it cannot be created.
+    """
+    described = upstream.at()
+    resolved = resolve_upstream(job, described)
+    strategy = choose_strategy(job, upstream, described).strategy
+    engine().check(job, resolved, described.offset, strategy.name, store.incarnations())
+    return described, resolved, strategy
 
 
 def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
@@ -160,7 +175,7 @@ def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
 
 def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
     if different := _differing_fields(job, settings):
-        raise _defined_otherwise(job, different)
+        raise _defined_otherwise(job, different, settings)
 
 
 def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore) -> bool:
@@ -171,11 +186,16 @@ def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore
     """
     different = _differing_fields(job, settings)
     if different and _was_made(settings, store):
-        raise _defined_otherwise(job, different)
+        raise _defined_otherwise(job, different, settings)
     return not different
 
 
-def _defined_otherwise(job: BackfillJob, different: Sequence[str]) -> InvalidJobError:
+def _defined_otherwise(job: BackfillJob, different: Sequence[str], settings: JobSettings) -> InvalidJobError:
+    if settings.change is SettingsChange.REVERT:
+        return InvalidJobError(
+            f"job {job.name} was put back by {settings.requested_by} to a former definition with another "
+            f"{', '.join(different)}; put that definition back, too, or rebuild the job"
+        )
     return InvalidJobError(
         f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to change "
         "its definition"
@@ -183,8 +203,17 @@ def _defined_otherwise(job: BackfillJob, different: Sequence[str]) -> InvalidJob
 
 
 def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
-    """Return the fields in which a job differs from the definition that it was created with."""
-    created = settings.definition
+    """
+    Return the fields in which a job differs from the definition that it was created with.
+
+    While a successor grows, its definition is as good: the job's file has it already, and the view will follow.
+    """
+    known = [settings.definition, *([BackfillJob(**settings.successor.job)] if settings.successor else [])]
+    differences = [_differing(job, created) for created in known]
+    return differences[0] if all(differences) else []
+
+
+def _differing(job: BackfillJob, created: BackfillJob) -> list[str]:
     wanted, before = job.placed_like(created).definition(), created.definition()
     return sorted(name for name in {*wanted, *before} if wanted.get(name) != before.get(name))
 
@@ -194,8 +223,14 @@ def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
     return bool(store.last_epoch()) or _view(settings, store) is not None
 
 
-def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
-    """Refuse to move a view; only a view that could not be made may get another path."""
+def require_same_job(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
+    """
+    Refuse to rename a job or to move its view; only a view that could not be made may get another path.
+
+    :raises InvalidJobError: if it is renamed or moved.
+    """
+    if before.job["name"] != job.name:
+        raise InvalidJobError(f"name: {job.state} holds job {before.job['name']}; a rebuild keeps a job's name")
     created = before.definition
     if (created.materialized_view, created.view_location) == (job.materialized_view, job.view_location):
         return
@@ -224,7 +259,7 @@ def new_settings(
         strategy=strategy.name,
         shape=shape_of(job.query).name,
         upstream=resolved,
-        incarnation=_new_incarnation(),
+        incarnation=new_incarnation(),
         start=strategy.start(job.name, upstream, described),
         offset_at_creation=described.offset,
         paused=job.paused,
@@ -291,7 +326,12 @@ def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
         )
 
 
-def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
+def ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
+    """
+    Create what an incarnation's first epoch needs, and delete the tables of strategies of earlier incarnations.
+
+    :raises StateError: if the job was rebuilt meanwhile.
+    """
     with engine.exclusive(settings):
         in_force = store.settings()
         if in_force.incarnation != settings.incarnation:
@@ -310,7 +350,7 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
 
 def _is_prepared(settings: JobSettings, store: BackfillStore) -> bool:
     """Return whether the strategy's tables exist, or are not needed: after the first barrier no epoch makes them."""
-    if settings.cancelled or store.newest_barrier(settings) is not None:
+    if settings.cancelled or settings.first_rows is not None or store.newest_barrier(settings) is not None:
         return True
     return KINDS.named(settings.strategy).is_prepared(settings, store.storage_options)
 
@@ -323,5 +363,6 @@ def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
     return view_identity(settings.definition.view_location, store.storage_options)
 
 
-def _new_incarnation() -> str:
+def new_incarnation() -> str:
+    """Return the name of a new incarnation."""
     return uuid.uuid4().hex[:12]

@@ -81,6 +81,11 @@ class Basis:
         )
 
     @property
+    def brings_first_rows(self) -> bool:
+        """Whether the next epoch writes the rows that the view begins with, whatever else it does."""
+        return self.previous is None and self.settings.first_rows is not None
+
+    @property
     def repair(self) -> Repair:
         """All repairs that these records request, together."""
         return sum((record.repair for record in self.new_records), Repair())
@@ -220,8 +225,12 @@ def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_w
 
 def hinges_on_changes(basis: Basis, planned: PlannedEpoch) -> bool:
     """Return whether an epoch has something to do only if the upstream has changes for it."""
-    chunk = planned.chunk
-    return planned.needs_changes and not (chunk.parts or chunk.prepares or basis.repair)
+    return planned.needs_changes and not _acts_anyway(basis, planned)
+
+
+def _acts_anyway(basis: Basis, planned: PlannedEpoch) -> bool:
+    """Return whether an epoch has something to do even if the upstream has no changes."""
+    return bool(planned.chunk.parts or planned.chunk.prepares or basis.repair or basis.brings_first_rows)
 
 
 def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
@@ -232,7 +241,7 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
         :func:`hinges_on_changes`.
     """
     settings, state = basis.settings, basis.state
-    if planned.chunk.parts or planned.chunk.prepares or basis.repair:
+    if _acts_anyway(basis, planned):
         return ""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
     ends_before_changes = basis.strategy.ends_windows and planned.changes_after == settings.first_offset

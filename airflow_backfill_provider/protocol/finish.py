@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.requester import is_task_run
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.protocol.successor_tables import delete_unused
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
@@ -23,12 +25,11 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     if settings.finished_epoch is not None:
         _clean_up(settings, store)
         return settings
-    state = store.state()
-    completing = [commit for commit in store.commits(since_epoch=state.epoch) if commit.completed]
-    if not (state.completed and completing):
+    completing = completing_commit(store, settings)
+    if completing is None:
         raise NotFinishedError(
-            f"job {settings.job['name']} is not finished: not every vnode is Completed as of epoch {state.epoch}; run "
-            "more epochs"
+            f"job {settings.job['name']} is not finished: not every vnode is Completed as of epoch "
+            f"{store.state().epoch}; run more epochs"
         )
 
     def change(current: JobSettings) -> JobSettings | None:
@@ -38,7 +39,7 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
             SettingsChange.FINISH,
             requested_by=requested_by,
             requested_at=clock(),
-            finished_epoch=completing[0].epoch,
+            finished_epoch=completing.epoch,
         )
 
     finished = store.change_settings(change)
@@ -46,7 +47,21 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
         # The settings in force are those of a rebuild, which needs its tables.
         raise NotFinishedError(f"job {settings.job['name']} is not finished: it was rebuilt meanwhile; run more epochs")
     _clean_up(finished, store)
+    delete_unused(store)
     return finished
+
+
+def completing_commit(store: BackfillStore, settings: JobSettings) -> EpochCommit | None:
+    """
+    Return the first commit of the settings' incarnation with every vnode Completed; ``None`` if there is none yet.
+
+    The state may be Completed before: a view that takes another's place begins with all rows.
+    """
+    state = store.state_of(settings)
+    if not state.completed:
+        return None
+    commits = store.commits(since_epoch=state.epoch)
+    return next((commit for commit in commits if commit.completed and commit.incarnation == settings.incarnation), None)
 
 
 def tell_of_finish(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> str:

@@ -28,6 +28,7 @@ from airflow_backfill_provider.protocol.decision import (
     why_idle,
 )
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
+from airflow_backfill_provider.protocol.succession import hand_over
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.backfill_reader import LogEnd
@@ -99,6 +100,9 @@ def inject_barrier(
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
+        served = settings.first_offset if previous is None else previous.upstream.to_offset
+        if hand_over(store, settings, served, requested_by=str(requester), now=clock()):
+            continue
         basis = Basis(
             history=history,
             state=store.repair_state(settings),
@@ -181,8 +185,9 @@ def _newest(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[
     to_offset = upstream.latest() if until is None else upstream.offset_at(until)
     if to_offset is not None:
         to_offset = upstream.not_before(to_offset, from_offset)
-    if basis.repair and basis.previous is not None and (to_offset is None or to_offset < from_offset):
-        # A repair belongs to no data interval: the next epoch does it, at the committed offset.
+    anyway = basis.brings_first_rows or (basis.repair and basis.previous is not None)
+    if anyway and (to_offset is None or to_offset < from_offset):
+        # This belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset
     if to_offset is None:
         return None, f"the upstream has no offset as old as {until}"

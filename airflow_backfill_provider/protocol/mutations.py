@@ -1,6 +1,8 @@
 """
 The mutations of a job: pause, resume, throttle, rescale, repair, cancel.
 
+While a rebuild grows beside the view, the first four steer the rebuild, because the job itself reads no history then.
+
 Each writes a new record of the job's settings, which takes effect at the next barrier and is recorded in it. Only the
 snapshot stops; changes are still applied. Ports ``Mutation::Pause``, ``Resume``, ``Throttle``, ``Update`` (rescale) and
 ``Stop``. A repair has no counterpart there: a streaming engine would drop and create the view.
@@ -18,6 +20,7 @@ from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 from airflow_backfill_provider.protocol import Clock, clean_up_after_cancelling, utc_now
+from airflow_backfill_provider.protocol.successor_tables import delete_unused, steered
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
 
@@ -27,12 +30,12 @@ MOST_KEYS = 10_000
 
 def pause_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """Read no snapshot from the next barrier on; changes are still applied."""
-    return _mutate(store, SettingsChange.PAUSE, requested_by, clock, paused=True)
+    return _mutate(steered(store), SettingsChange.PAUSE, requested_by, clock, paused=True)
 
 
 def resume_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """Read the snapshot again from the next barrier on."""
-    return _mutate(store, SettingsChange.RESUME, requested_by, clock, paused=False)
+    return _mutate(steered(store), SettingsChange.RESUME, requested_by, clock, paused=False)
 
 
 def throttle_job(
@@ -49,7 +52,9 @@ def throttle_job(
             f"rate_limit: {rate_limit} is not allowed; allowed are null (unlimited), 0 (reads none) and up to "
             f"{GREATEST_RATE_LIMIT}"
         )
-    return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit)
+    return _mutate(
+        steered(store), SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit
+    )
 
 
 def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
@@ -58,6 +63,7 @@ def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, cl
 
     :raises InvalidJobError: if there are fewer vnodes than that, or the strategy cannot divide them.
     """
+    store = steered(store)
     settings = store.settings()
     require_parallelism(parallelism, settings.definition.vnode_count)
     KINDS.named(settings.strategy).require_parallelism(parallelism, settings)
@@ -115,10 +121,11 @@ def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     Stop a job for good: no new barrier is injected, and the view stays as the last epoch left it.
 
     The strategy's tables are deleted, unless the job keeps them; if an epoch is pinned, after it is committed.
-    Cancelling again completes a cancellation that died.
+    Cancelling again completes a cancellation that died. A rebuild that grows beside the view ends, too.
     """
-    settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
+    settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True, successor=None)
     clean_up_after_cancelling(store)
+    delete_unused(store)
     return settings
 
 

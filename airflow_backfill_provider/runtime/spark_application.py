@@ -43,8 +43,9 @@ from airflow_backfill_provider.engine.spark_messages import safe_message
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction_text import done_lines
-from airflow_backfill_provider.protocol import creation, placement
+from airflow_backfill_provider.protocol import creation, placement, succession
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.protocol.revert import put_back
 from airflow_backfill_provider.runtime.connect import connected, ended_by_sigterm, remote_from_environment
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
 from airflow_backfill_provider.runtime.spark_settings import (
@@ -259,6 +260,29 @@ def rebuild(
         engine=made,
         requested_by=requested_by,
     )
+
+
+def rebuild_keep_serving(
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Begin a rebuild that takes the view's place once it is finished."""
+    made = cache(partial(engine, storage_options, "rebuild"))
+    backfill = placement.to_rebuild(Backfill(BackfillJob(**definition), storage_options), made)
+    succession.grow_successor(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=made,
+        requested_by=requested_by,
+    )
+
+
+def revert(
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Put the view back that a job had before its newest rebuild."""
+    backfill = Backfill(BackfillJob(**definition), storage_options)
+    put_back(backfill.store, engine=lambda: engine(storage_options, "rebuild"), requested_by=requested_by)
 
 
 def _say(prefix: str, text: str) -> None:

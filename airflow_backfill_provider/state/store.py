@@ -61,16 +61,24 @@ class BackfillStore(BackfillReader):
                 f"control table {table.location} is empty or missing, but epochs of the job were pinned; "
                 f"{what_to_do(table.location)}"
             )
+        self.begin_state(settings, settings.scan.initial(settings.base_epoch))
+        return self.state_of(settings)
+
+    def begin_state(self, settings: JobSettings, state: BackfillState) -> None:
+        """
+        Write the state that an incarnation begins with, unless it has one.
+
+        :param settings: the incarnation's settings; they need not be in force yet.
+        """
+        table = self._state_table(settings)
         table.create()
-        initial = settings.scan.initial(settings.base_epoch)
 
         def decide(rows: pa.Table) -> Write | None:
             if rows.num_rows:
                 return None
-            return Write(records.state_rows(initial, settings.incarnation, settings.position_order), "overwrite")
+            return Write(records.state_rows(state, settings.incarnation, settings.position_order), "overwrite")
 
         table.update(decide)
-        return self.state_of(settings)
 
     def change_settings(self, change: Callable[[JobSettings], JobSettings | None]) -> JobSettings:
         """

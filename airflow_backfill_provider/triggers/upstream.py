@@ -200,7 +200,23 @@ class _JobWatch:
         """
         settings, newest, commit = self._progress.get(self._tables.latest(), self._read)
         replaced = "" if newest is None else self._replacement_error(newest.upstream, latest)
-        return demand_of(settings, newest, commit, latest.offset, replaced=replaced)
+        own = demand_of(settings, newest, commit, latest.offset, replaced=replaced)
+        if own is not None or settings is None or settings.successor is None:
+            return own
+        return self._demand_of_successor(latest.offset)
+
+    def _demand_of_successor(self, latest: Offset) -> Demand | None:
+        """Return why the rebuild that grows beside the view needs an epoch, or the job one to let it take its place."""
+        successor = self._backfill.successor
+        if successor is None:
+            return None
+        settings, newest, commit = _progress_of(successor)
+        found = demand_of(settings, newest, commit, latest)
+        if found is not None:
+            return Demand((successor.job.state, found.key), f"a rebuild grows beside the view: {found.reason}")
+        if commit is not None and commit.completed:
+            return Demand((successor.job.state, "handover"), "the rebuild is finished and can take the view's place")
+        return None
 
     def _replacement_error(self, reached: UpstreamWindow, latest: UpstreamCommit) -> str:
         """Return the text of the error if the upstream is not the one that the job has read; otherwise empty."""
@@ -216,12 +232,17 @@ class _JobWatch:
         return ""
 
     def _read(self) -> Progress:
-        try:
-            settings = self._backfill.settings()
-        except JobNotCreatedError:
-            return None, None, None
-        newest = self._backfill.store.newest_barrier(settings)
-        return settings, newest, None if newest is None else self._backfill.store.commit_of(newest.epoch)
+        return _progress_of(self._backfill)
+
+
+def _progress_of(backfill: Backfill) -> Progress:
+    """Return a job's settings, its newest barrier and the commit of this; without settings if it is not created."""
+    try:
+        settings = backfill.settings()
+    except JobNotCreatedError:
+        return None, None, None
+    newest = backfill.store.newest_barrier(settings)
+    return settings, newest, None if newest is None else backfill.store.commit_of(newest.epoch)
 
 
 class _FailureLog:

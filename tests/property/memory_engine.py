@@ -83,6 +83,12 @@ class View:
     log: list[ViewCommit] = field(default_factory=list)
     version: int = 0
     marked_finished: list[int] = field(default_factory=list)
+    past: dict[int, list[tuple[Key, Output]]] = field(default_factory=dict)
+
+    def commit(self) -> None:
+        """End a write with a new version, which stays readable."""
+        self.version += 1
+        self.past[self.version] = list(self.rows)
 
     def replace(self, keys: Iterable[Key], rows: Iterable[tuple[Key, Output]]) -> None:
         """Replace all rows with some keys by others."""
@@ -144,8 +150,18 @@ class MemoryEngine:
                 DeltaTable.create(
                     path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False
                 )
-                self.warehouse.views[path] = View(mine)
-        self._source(settings).ensure_arrangement()
+                self.warehouse.views[path] = self._new_view(path, settings)
+        if settings.first_rows is None:
+            self._source(settings).ensure_arrangement()
+
+    def _new_view(self, path: str, settings: JobSettings) -> View:
+        views, first = self.warehouse.views, settings.first_rows
+        old = views.get(path, View(ViewIdentity.of(settings)))
+        rows = [] if first is None else views[first.location].past[first.version]
+        made = View(ViewIdentity.of(settings), list(rows), version=old.version, past=old.past)
+        made.marked_finished = [] if first is None else [settings.base_epoch]
+        made.commit()
+        return made
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write the changes, then every part of the chunk, each once."""
@@ -211,7 +227,7 @@ class MemoryEngine:
             view = self._view(settings)
             if not view.marked_finished:
                 view.marked_finished.append(barrier.epoch)
-                view.version += 1
+                view.commit()
 
     def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is not finished, if it says that it is, and is of this incarnation."""
@@ -219,7 +235,7 @@ class MemoryEngine:
             view = self.warehouse.views[settings.definition.view_location]
             if view.identity == ViewIdentity.of(settings) and view.marked_finished:
                 view.marked_finished.clear()
-                view.version += 1
+                view.commit()
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Take no turns: the protocol must be safe without."""
@@ -295,7 +311,7 @@ class MemoryEngine:
             if max(epochs, default=0) > barrier.epoch:
                 raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
             write(view)
-            view.version += 1
+            view.commit()
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
 
     def _fence(self, part: str, settings: JobSettings, barrier: Barrier) -> bool:
@@ -307,7 +323,7 @@ class MemoryEngine:
                 return not epochs[barrier.epoch].given_up
             if max(epochs, default=0) > barrier.epoch:
                 raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
-            view.version += 1
+            view.commit()
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest, given_up=True))
             return False
 

@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.maintenance import compaction
-from airflow_backfill_provider.protocol import creation, mutations
+from airflow_backfill_provider.protocol import creation, mutations, succession
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.plain_engine import CountingEngine, make
 
@@ -94,8 +94,12 @@ class StandInSpark:
                 run = {"verify": application.verify, "repair": application.repair}[action]
                 with as_in_airflow():
                     run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
-            case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
-                actions = {"create": creation.create_job, "rebuild": creation.rebuild_job}
+            case ["create" | "rebuild" | "rebuild-keep-serving" as action, "--job", _, "--requested-by", who]:
+                actions = {
+                    "create": creation.create_job,
+                    "rebuild": creation.rebuild_job,
+                    "rebuild-keep-serving": succession.grow_successor,
+                }
                 make(backfill, actions[action], requested_by=who)
             case other:
                 raise AssertionError(other)

@@ -31,6 +31,7 @@ def test_a_dag_creates_the_job_runs_its_epochs_in_order_and_finishes_the_view():
         dag.get_task("backfill.create_job"),
         dag.get_task("backfill.run_epoch"),
         dag.get_task("backfill.finish_view"),
+        dag.get_task("backfill.run_rebuild"),
     ]
     epochs = dag.get_task("backfill.run_epoch")
     assert epochs.expand_input.value == {"barrier": [None, None, None]}
@@ -66,6 +67,8 @@ def test_a_dag_compacts_the_view_after_its_epochs_if_asked_to(parallel):
     compact = dag.get_task("backfill.compact_view")
     assert compact.compact_at == 20
     assert compact.upstream_task_ids == dag.get_task("backfill.finish_view").upstream_task_ids
+    rebuild = dag.get_task("backfill.run_rebuild")
+    assert rebuild.upstream_task_ids == {"backfill.compact_view"}, "two applications share the worker otherwise"
     assert "backfill.compact_view" in DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids
 
 
@@ -74,7 +77,16 @@ def test_a_dag_goes_through_airflows_serialization():
 
     read = DagSerialization.from_dict(DagSerialization.to_dict(dag))
 
-    assert sorted(read.task_ids) == ["backfill.create_job", "backfill.finish_view", "backfill.run_epoch"]
+    tasks = ["create_job", "finish_view", "run_epoch", "run_rebuild"]
+    assert sorted(read.task_ids) == [f"backfill.{task}" for task in tasks]
+
+
+def test_a_rebuild_beside_the_view_gets_as_many_epochs_and_also_after_failed_ones():
+    """What stops the epochs may be what the rebuild mends."""
+    rebuild = backfill_dag(JOB, barriers=3, epochs_per_run=2).get_task("backfill.run_rebuild")
+    assert (rebuild.epochs_per_run, rebuild.trigger_rule) == (6, "all_done")
+    shared = backfill_dag({**JOB, "strategy": "arrangement", "parallelism": 4}, barriers=3)
+    assert shared.get_task("backfill.run_rebuild").epochs_per_run == 3
 
 
 def test_a_definition_is_no_template_even_where_it_looks_like_one():
@@ -139,7 +151,7 @@ def test_a_job_with_parallelism_gets_a_task_run_for_each_part_of_each_epoch():
     dag = backfill_dag({**JOB, "strategy": "arrangement", "parallelism": 4}, barriers=2)
 
     assert sorted(dag.task_ids) == sorted(
-        ["backfill.create_job", "backfill.finish_view"]
+        ["backfill.create_job", "backfill.finish_view", "backfill.run_rebuild"]
         + [
             f"backfill.epoch_{number}.{task}"
             for number in (1, 2)

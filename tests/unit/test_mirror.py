@@ -46,6 +46,7 @@ def on_spark(test: str) -> Untested:
 WITHOUT = {
     # What only declares something.
     "core/engine.py": Untested("a protocol, and values without rules", None),
+    "core/succession.py": Untested("values without rules", None),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/appended_rows.py": on_spark("test_append_only"),
@@ -57,6 +58,7 @@ WITHOUT = {
     # What works on Spark alone.
     "engine/catalog.py": on_spark("test_catalog_tables"),
     "engine/created_types.py": on_spark("test_upstream_schemas"),
+    "engine/first_rows.py": on_spark("test_succession"),
     "engine/job_rows.py": on_spark("test_bad_input"),
     "engine/lasting_values.py": on_spark("test_lasting_values"),
     "engine/net_changes.py": on_spark("test_net_changes"),

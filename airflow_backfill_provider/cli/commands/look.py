@@ -50,7 +50,7 @@ def watch(
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two refreshes.")] = 2.0,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Watch a job until its view is finished. Runs no epochs itself."""
+    """Watch a job until its view is finished, or its rebuild takes the view's place. Runs no epochs itself."""
     from airflow_backfill_provider.cli.jobs import created_job
     from airflow_backfill_provider.cli.views import progress_view
 
@@ -59,7 +59,7 @@ def watch(
         while True:
             now = backfill.status()
             view.show(now, "" if now.pinned_epoch is None else f"epoch {now.pinned_epoch} is pinned")
-            if now.finished:
+            if now.finished and now.rebuild is None:
                 return
             if now.cancelled:
                 view.say("cancelled; the view will not be finished")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @reporting
 def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read no snapshot from the next epoch on. Epochs still apply changes."""
-    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.jobs import steered_job, user
     from airflow_backfill_provider.protocol import mutations
 
-    backfill, before = created_job(job)
+    backfill, before = steered_job(job)
     settings = mutations.pause_job(store=backfill.store, requested_by=user())
     say_changed(before, settings, "paused from the next epoch on")
 
@@ -30,10 +30,10 @@ def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
 @reporting
 def resume(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read the snapshot again from the next epoch on."""
-    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.jobs import steered_job, user
     from airflow_backfill_provider.protocol import mutations
 
-    backfill, before = created_job(job)
+    backfill, before = steered_job(job)
     settings = mutations.resume_job(store=backfill.store, requested_by=user())
     still = "; its rate limit is 0, so it still reads nothing" if settings.rate_limit == 0 else ""
     say_changed(before, settings, f"resumed from the next epoch on{still}")
@@ -50,11 +50,11 @@ def throttle(
 ) -> None:
     """Set the rate limit from the next epoch on."""
     limit = rate_limit_of(rate_limit)
-    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.jobs import steered_job, user
     from airflow_backfill_provider.core import text
     from airflow_backfill_provider.protocol import mutations
 
-    backfill, before = created_job(job)
+    backfill, before = steered_job(job)
     settings = mutations.throttle_job(limit, store=backfill.store, requested_by=user())
     new = "unlimited" if limit is None else f"{text.rows(limit)} per epoch"
     say_changed(before, settings, f"rate limit is {new} from the next epoch on")
@@ -68,10 +68,10 @@ def rescale(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Let N parallel task runs share each epoch from the next one on. Needs the arrangement strategy."""
-    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.jobs import steered_job, user
     from airflow_backfill_provider.protocol import mutations
 
-    backfill, before = created_job(job)
+    backfill, before = steered_job(job)
     settings = mutations.rescale_job(parallelism, store=backfill.store, requested_by=user())
     runs = "one task run reads" if parallelism == 1 else f"{parallelism} parallel task runs share"
     say_changed(before, settings, f"{runs} the vnodes from the next epoch on")

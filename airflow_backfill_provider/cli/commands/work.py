@@ -1,4 +1,4 @@
-"""Commands that write the view: create, run, compact, rebuild. They start Spark."""
+"""Commands that write the view: create, run, compact, rebuild, revert. They start Spark."""
 
 from __future__ import annotations
 
@@ -73,11 +73,14 @@ def run(
     With --until-finished, it also stops with exit code 0 if the job is paused or its rate limit is 0. It then applies
     the pending changes, and prints why it stopped.
 
+    While a rebuild grows beside the view, epochs of both are run in turn, until the rebuild takes the view's place.
+
     Running it twice at once, or again after a crash, is safe.
     """
     from airflow_backfill_provider.cli.jobs import requester, unchanged_job
     from airflow_backfill_provider.cli.runner import Runner
     from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.cli.succession import run_with_successor
     from airflow_backfill_provider.cli.views import progress_view
 
     backfill, _ = unchanged_job(job)
@@ -87,7 +90,10 @@ def run(
         progress_view(console()) as view,
     ):
         runner = Runner(backfill=backfill, engine=spark, requester=requester(), view=view)
-        runner.run(max_epochs=epochs, until_finished=until_finished)
+        if backfill.successor is None:
+            runner.run(max_epochs=epochs, until_finished=until_finished)
+        else:
+            run_with_successor(runner, max_epochs=epochs)
 
 
 @reporting
@@ -127,24 +133,66 @@ def compact(
 
 
 @reporting
-def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+def rebuild(
+    job: JobFile,
+    *,
+    keep_serving: Annotated[
+        bool,
+        typer.Option(
+            "--keep-serving",
+            metavar="",
+            help="Keep the former view fresh until the rebuild is finished and takes its place.",
+            show_default=False,
+        ),
+    ] = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
     """
-    Start over, possibly with a changed definition: empties the view. Starts Spark.
+    Start over, possibly with a changed definition: empties the view, unless it keeps serving. Starts Spark.
 
-    Use it also after cancel, after the upstream was replaced, and after a gap in its changes.
+    Use it also after cancel, after the upstream was replaced, and after a gap in its changes. `revert` undoes it.
     """
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.protocol import creation, placement
+    from airflow_backfill_provider.protocol import creation, placement, succession
 
     backfill, _ = created_job(job)
+    start_over = succession.grow_successor if keep_serving else creation.rebuild_job
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
         backfill = placement.to_rebuild(backfill, spark)
-        creation.rebuild_job(
+        start_over(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,
             engine=spark,
             requested_by=user(),
         )
-    typer.echo(f"{backfill.job.name}: rebuilt; its view is empty until the next epoch")
+    done = (
+        "a rebuild grows beside its view; run the job until it takes the view's place"
+        if keep_serving
+        else "rebuilt; its view is empty until the next epoch"
+    )
+    typer.echo(f"{backfill.job.name}: {done}")
+
+
+@reporting
+def revert(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+    """
+    Undo the newest rebuild: give it up while it grows beside the view, or put the former view back.
+
+    The former view can be put back as long as its files and the upstream's changes since then are kept. This starts
+    Spark; giving a rebuild up does not.
+    """
+    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.protocol.revert import give_up_successor, put_back
+
+    backfill, _ = created_job(job)
+    if give_up_successor(backfill.store, requested_by=user()):
+        typer.echo(f"{backfill.job.name}: the rebuild is given up; its view stays as it is")
+        return
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
+        put_back(backfill.store, engine=spark, requested_by=user())
+    typer.echo(f"{backfill.job.name}: the former view is back; the next epoch brings it up to date")

@@ -5,6 +5,9 @@ import { Dialog, Field } from "./dialog.js";
 import { count } from "./format.js";
 import { Fragment, h, useState } from "./react.js";
 
+/** What the actions on reading history act on: the rebuild, if one grows beside the view. */
+const steered = (job) => job.summary.rebuild ?? job.summary;
+
 const Confirm = ({ children, label, title, verb, ...dialog }) =>
   h(Dialog, { ...dialog, act: () => dialog.act(verb, {}), label, title }, h("p", children));
 
@@ -20,11 +23,11 @@ const Resume = (props) =>
     Confirm,
     { ...props, label: "Resume", title: `Resume ${props.job.name}?`, verb: "resume" },
     "From the next epoch on, history is read again",
-    props.job.summary.rate_limit === 0 ? ", once the rate limit is above 0." : ".",
+    steered(props.job).rate_limit === 0 ? ", once the rate limit is above 0." : ".",
   );
 
 const Throttle = ({ act, job, onClose }) => {
-  const limit = job.summary.rate_limit;
+  const limit = steered(job).rate_limit;
   const [unlimited, setUnlimited] = useState(limit === null);
   const [rows, setRows] = useState(limit === null ? "" : String(limit));
   return h(
@@ -54,7 +57,7 @@ const Throttle = ({ act, job, onClose }) => {
 };
 
 const Rescale = ({ act, job, onClose }) => {
-  const [parallelism, setParallelism] = useState(String(job.summary.parallelism));
+  const [parallelism, setParallelism] = useState(String(steered(job).parallelism));
   return h(
     Dialog,
     {
@@ -64,7 +67,7 @@ const Rescale = ({ act, job, onClose }) => {
       ready: /^[1-9]\d*$/.test(parallelism),
       title: `Rescale ${job.name}`,
     },
-    h("p", `The number of task runs that share an epoch, from the next epoch on. Now: ${job.summary.parallelism}.`),
+    h("p", `The number of task runs that share an epoch, from the next epoch on. Now: ${steered(job).parallelism}.`),
     h(Field, {
       inputMode: "numeric",
       label: "Parallel task runs",
@@ -106,8 +109,8 @@ const Cancel = ({ act, job, onClose }) => {
 };
 
 const ACTIONS = [
-  ["Pause", Pause, (job) => !job.summary.paused && job.state !== "finished"],
-  ["Resume", Resume, (job) => job.summary.paused],
+  ["Pause", Pause, (job) => !steered(job).paused && !steered(job).finished],
+  ["Resume", Resume, (job) => steered(job).paused],
   ["Throttle", Throttle, () => true],
   ["Rescale", Rescale, () => true],
   ["Verify", Verify, (job) => !job.summary.verification_waits],

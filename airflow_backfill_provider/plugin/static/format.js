@@ -94,6 +94,18 @@ export const reason = (job) => {
   }
 };
 
+/** What a rebuild beside the view does, in a sentence. */
+export const rebuildReason = (rebuild) => {
+  if (rebuild.finished) {
+    return "The rebuild is finished, and takes the view's place with the next epoch.";
+  }
+  if (rebuild.paused || rebuild.rate_limit === 0) {
+    return `The rebuild ${rebuild.paused ? "is paused" : "has rate limit 0"}, and reads no history.`;
+  }
+  const left = rebuild.eta_seconds === null ? "" : ` About ${duration(rebuild.eta_seconds)} left.`;
+  return `A rebuild grows beside the view.${left}`;
+};
+
 export const MUTATIONS = {
   create: () => "Created",
   pause: () => "Paused",
@@ -104,4 +116,7 @@ export const MUTATIONS = {
   cancel: () => "Cancelled",
   finish: () => "Finished",
   rebuild: () => "Rebuilt",
+  grow_successor: () => "Rebuild begun beside the view",
+  hand_over: () => "Rebuild took the view's place",
+  revert: () => "Rebuild undone",
 };

@@ -4,7 +4,7 @@ import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
-import { compact, count, duration, percent, reason, size, time } from "./format.js";
+import { compact, count, duration, percent, reason, rebuildReason, size, time } from "./format.js";
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
@@ -62,6 +62,25 @@ const Stats = ({ summary }) =>
     h(Stat, { hint: "The number of task runs that share an epoch, from the next barrier on", label: "Parallel task runs" }, count(summary.parallelism)),
   );
 
+const Rebuild = ({ rebuild }) =>
+  rebuild &&
+  h(
+    "section.bf-panel",
+    { "aria-label": "Rebuild" },
+    h(
+      "p.bf-headline",
+      h("strong", percent(rebuild.progress)),
+      h("span", { "aria-live": "polite" }, rebuildReason(rebuild)),
+    ),
+    h(Progress, { name: "Rebuild", summary: rebuild }),
+    h(
+      "p.bf-muted",
+      `${count(rebuild.rows_read)} of about ${count(rebuild.rows_estimated)} rows read, epoch ${count(rebuild.epoch)}. `,
+      "The view stays as it is until the rebuild takes its place. Pause, resume, rate limit and parallel task runs act on the rebuild.",
+    ),
+    h(Warnings, { warnings: rebuild.warnings }),
+  );
+
 const Definition = ({ job }) =>
   h(
     "details.bf-panel",
@@ -103,6 +122,7 @@ const Body = ({ dagId, job, version }) =>
       h(Stats, { summary: job.summary }),
       job.summary.watermark && h("p.bf-muted", `The view shows the upstream as of ${time(job.summary.watermark)}.`),
     ),
+    h(Rebuild, { rebuild: job.summary.rebuild }),
     h(Warnings, { warnings: job.summary.warnings }),
     h(Differences, { found: job.summary.verified }),
     h(Removed, { found: job.summary.verified }),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.engine.view import text_literal
+from airflow_backfill_provider.core.sql import text_literal
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.integration.engine.lakehouse import Lakehouse
 

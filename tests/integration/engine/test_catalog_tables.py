@@ -20,8 +20,8 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
 )
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.sql import text_literal
 from airflow_backfill_provider.engine.catalog import Catalogs
-from airflow_backfill_provider.engine.view import text_literal
 from airflow_backfill_provider.execution.named_tables import register_view
 from airflow_backfill_provider.lake.allowed_roots import ROOTS_VARIABLE
 from airflow_backfill_provider.protocol import creation

@@ -1,0 +1,315 @@
+"""Rebuilds that keep the former view in service, and their way back, on real Spark and Delta."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    InvalidJobError,
+    JobCancelledError,
+    NotFinishedError,
+    VersionGoneError,
+)
+from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
+from airflow_backfill_provider.protocol import creation, mutations, revert, succession
+from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.integration.engine.attempts import Asleep
+from tests.integration.engine.lakehouse import TESTER, Lakehouse
+
+pytestmark = pytest.mark.spark
+
+FORMER = "SELECT id, name FROM upstream"
+LATTER = "SELECT id, price * 2 AS twice FROM upstream WHERE id <> 3"
+
+
+@pytest.fixture
+def served(numbers: Lakehouse) -> Lakehouse:
+    """A finished view."""
+    numbers.create(query=FORMER)
+    numbers.finish()
+    protocol.finish_job(store=numbers.backfill.store, requested_by="tester")
+    return numbers
+
+
+def grow(lake: Lakehouse, **fields: Any) -> JobSettings:
+    """Begin a rebuild beside the view, with another definition in the job's file."""
+    backfill = lake.define(**{"query": LATTER, "rate_limit": 4, **fields})
+    return succession.grow_successor(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=lambda: lake.engine,
+        requested_by="tester",
+    )
+
+
+def growing(lake: Lakehouse) -> Backfill:
+    """Return the job that grows."""
+    found = lake.backfill.successor
+    assert found is not None
+    return found
+
+
+def step(lake: Lakehouse) -> bool:
+    """Run one epoch of the job that grows; return whether there was one."""
+    backfill = growing(lake)
+    barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
+    if barrier is not None:
+        protocol.run_barrier(barrier, store=backfill.store, engine=lake.engine)
+    return barrier is not None
+
+
+def grown(lake: Lakehouse) -> None:
+    """Run all epochs of the job that grows."""
+    while step(lake):
+        pass
+
+
+def put_back(lake: Lakehouse) -> JobSettings:
+    """Put the former view back."""
+    return revert.put_back(lake.backfill.store, engine=lambda: lake.engine, requested_by="tester")
+
+
+def test_readers_see_the_former_view_fresh_and_whole_until_the_latter_takes_its_place(served: Lakehouse) -> None:
+    """Each version of the view, before, during and after, is one of both queries as of a version of the upstream."""
+    first = served.backfill.store.settings()
+    grow(served)
+    statements = [
+        "INSERT INTO {upstream} SELECT id, concat('n', id), id FROM range(20, 23)",
+        "UPDATE {upstream} SET price = price + 1, name = upper(name) WHERE id % 2 = 0",
+        "DELETE FROM {upstream} WHERE id = 5",
+    ]
+    for statement in statements:
+        served.sql(statement)
+        step(served)
+        served.epoch()
+        served.assert_equals_query(FORMER.replace("upstream", "{upstream}"))
+        assert served.backfill.store.settings().incarnation == first.incarnation
+    grown(served)
+    folder = Path(growing(served).job.state).parent
+    assert folder.exists()
+    commits = served.finish()
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
+    assert commits[-1].completed
+    settings = protocol.finish_job(store=served.backfill.store, requested_by="tester")
+    assert (settings.successor, settings.finished_epoch) == (None, commits[0].epoch)
+    assert not folder.exists()
+    _assert_each_version_is_whole(served)
+    served.sql("UPDATE {upstream} SET price = -1 WHERE id = 1")
+    served.finish()
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
+    served.assert_truth()
+
+
+def _assert_each_version_is_whole(lake: Lakehouse) -> None:
+    """Compare each version of a finished view with both queries as of each version of the upstream."""
+    whole = set()
+    for version in range(_newest(lake, lake.upstream) + 1):
+        for query in (FORMER, LATTER):
+            rows = lake.sql(query.replace("upstream", f"{lake.upstream} VERSION AS OF {version}"))
+            whole.add(_rows(rows))
+    view = f"delta.{quote(lake.view_path)}"
+    finished = False
+    for version in range(_newest(lake, view) + 1):
+        rows = lake.spark.read.format("delta").option("versionAsOf", version).load(lake.view_path)
+        finished = finished or bool(rows.count())
+        assert not finished or _rows(rows) in whole, f"version {version} of the view is neither"
+
+
+def _newest(lake: Lakehouse, table: str) -> int:
+    return int(lake.spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0].version)
+
+
+def _rows(rows: Any) -> tuple[Any, ...]:
+    return tuple(rows.columns), tuple(sorted(tuple(row) for row in rows.collect()))
+
+
+def test_the_place_is_taken_only_by_a_view_that_is_as_new(served: Lakehouse) -> None:
+    """A reader never goes back in time."""
+    grow(served, rate_limit=None)
+    grown(served)
+    served.sql("UPDATE {upstream} SET name = 'new' WHERE id = 1")
+    store = served.backfill.store
+    newest = store.newest_barrier(store.settings())
+    assert newest is not None
+    # As if the served view were at the update already.
+    later = served.backfill.upstream.latest()
+    assert later > newest.upstream.to_offset
+    assert not succession.hand_over(store, store.settings(), later, requested_by="tester", now=newest.injected_at), (
+        "the successor lacks the update"
+    )
+    assert step(served)
+    assert succession.hand_over(store, store.settings(), later, requested_by="tester", now=newest.injected_at)
+
+
+def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) -> None:
+    """A job that reads the view never finds it unfinished."""
+    grow(served, rate_limit=None)
+    grown(served)
+    barrier = served.inject()
+    assert barrier is not None
+    served.engine.ensure_tables(
+        served.backfill.settings(), served.backfill.store.earlier_incarnations(served.backfill.settings())
+    )
+    properties = view_properties(served.view_path)
+    assert properties is not None
+    assert properties[FINISHED_PROPERTY] == "true"
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT])
+def test_a_process_that_hangs_in_the_handover_changes_nothing_afterwards(served: Lakehouse, point: CrashPoint) -> None:
+    """I5: another process hands over meanwhile, and epochs go on."""
+    grow(served, rate_limit=None)
+    grown(served)
+    barrier = served.inject()
+    assert barrier is not None
+    hanging = Asleep(point, lambda: served.run(barrier, served.unlocked_engine()))
+    assert hanging.hung
+    served.run(barrier, served.unlocked_engine())
+    served.sql("UPDATE {upstream} SET price = 100 WHERE id = 1")
+    served.finish()
+    hanging.ends()
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
+    served.assert_truth()
+
+
+def test_the_former_view_comes_back_and_is_kept_fresh(served: Lakehouse) -> None:
+    """Its rows, its columns, its definition and its progress; epoch numbers continue."""
+    grow(served)
+    grown(served)
+    served.finish()
+    protocol.finish_job(store=served.backfill.store, requested_by="tester")
+    served.sql("UPDATE {upstream} SET name = 'later' WHERE id = 2")
+    served.finish()
+    last = served.backfill.store.last_epoch()
+    settings = put_back(served)
+    assert settings.job["query"] == FORMER
+    assert settings.change is SettingsChange.REVERT
+    served.assert_equals_query("SELECT id, name FROM {upstream} VERSION AS OF 1")
+    with pytest.raises(InvalidJobError, match="was put back by tester to a former definition with another query"):
+        served.backfill.require_created()
+    served.define(query=FORMER)
+    served.backfill.require_created()
+    commits = served.finish()
+    assert commits[0].epoch == last + 1
+    served.assert_equals_query(FORMER.replace("upstream", "{upstream}"))
+    served.assert_truth()
+    protocol.finish_job(store=served.backfill.store, requested_by="tester")
+    # And the rebuild can be taken back in.
+    put_back(served)
+    served.finish()
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
+
+
+def test_a_rebuild_that_emptied_the_view_can_be_undone(served: Lakehouse) -> None:
+    """Also before its first epoch, and after an unfinished one."""
+    served.rebuild(query=LATTER, rate_limit=4)
+    served.epoch()
+    put_back(served)
+    served.define(query=FORMER)
+    served.assert_equals_query(FORMER.replace("upstream", "{upstream}"))
+    served.finish()
+    served.assert_truth()
+
+
+def test_what_vacuum_deleted_is_not_put_back(served: Lakehouse) -> None:
+    """It is refused before anything is written."""
+    grow(served)
+    grown(served)
+    served.finish()
+    view = DeltaTable(served.view_path, storage_options=served.storage_options)
+    view.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    before = served.backfill.store.settings()
+    with pytest.raises(VersionGoneError, match=r"lacks .*part-.*deleted, for example by VACUUM"):
+        put_back(served)
+    assert served.backfill.store.settings() == before
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
+
+
+def test_what_cannot_be_put_back_is_refused(numbers: Lakehouse) -> None:
+    """A job that was never rebuilt, and one that had no finished view before."""
+    numbers.create(query=FORMER, rate_limit=4)
+    with pytest.raises(NotFinishedError, match="was never rebuilt"):
+        put_back(numbers)
+    numbers.epoch()
+    numbers.rebuild(query=LATTER)
+    with pytest.raises(NotFinishedError, match="had no finished view"):
+        put_back(numbers)
+
+
+def test_only_a_finished_view_is_kept_in_service(numbers: Lakehouse) -> None:
+    """An unfinished or cancelled one is not whole, or not fresh."""
+    numbers.create(query=FORMER, rate_limit=4)
+    numbers.epoch()
+    with pytest.raises(NotFinishedError, match="no whole view to keep in service"):
+        grow(numbers)
+    numbers.define(query=FORMER, rate_limit=4)
+    numbers.finish()
+    protocol.finish_job(store=numbers.backfill.store, requested_by="tester")
+    with pytest.raises(InvalidJobError, match="keeps the view at"):
+        grow(numbers, materialized_view=f"{numbers.folder}/elsewhere", state=numbers.backfill.job.state)
+    with pytest.raises(BackfillError, match="nothing"):
+        grow(numbers, query="SELECT id, nothing FROM upstream")
+    assert numbers.backfill.store.settings().successor is None
+    mutations.cancel_job(store=numbers.backfill.store, requested_by="tester")
+    with pytest.raises(JobCancelledError, match="no epoch keeps its view fresh"):
+        grow(numbers)
+
+
+def test_a_rebuild_beside_the_view_ends_with_whatever_makes_it_needless(served: Lakehouse) -> None:
+    """It is given up, replaced, overtaken by a rebuild, or cancelled with its job; its tables go."""
+    grow(served)
+    folder = Path(growing(served).job.state).parent
+    assert revert.give_up_successor(served.backfill.store, requested_by="tester")
+    assert not folder.exists()
+    assert not revert.give_up_successor(served.backfill.store, requested_by="tester")
+    served.define(query=FORMER)
+    served.backfill.require_created()
+
+    grow(served)
+    folder = Path(growing(served).job.state).parent
+    assert grow(served).incarnation == growing(served).store.settings().incarnation, "asking again changes nothing"
+    grow(served, query="SELECT id FROM upstream")
+    assert not folder.exists()
+    folder = Path(growing(served).job.state).parent
+    mutations.cancel_job(store=served.backfill.store, requested_by="tester")
+    assert not folder.exists()
+
+    served.rebuild(query=FORMER)
+    served.finish()
+    protocol.finish_job(store=served.backfill.store, requested_by="tester")
+    grow(served)
+    folder = Path(growing(served).job.state).parent
+    served.rebuild(query=LATTER)
+    assert not folder.exists()
+    served.finish()
+    served.assert_truth()
+
+
+def test_a_crash_before_the_tables_exist_is_completed(served: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings know the successor first; whoever comes next creates its tables."""
+    with monkeypatch.context() as patched:
+        patched.setattr(creation, "create_job", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            grow(served)
+    assert not growing(served).store.created()
+    served.epoch()
+    succession.create_successor(
+        served.backfill.store,
+        upstream=served.backfill.upstream,
+        engine=lambda: served.engine,
+        requested_by="tester",
+    )
+    grown(served)
+    served.finish()
+    served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))

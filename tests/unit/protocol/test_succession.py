@@ -1,0 +1,154 @@
+"""A rebuild beside the view: its beginning, its handover, its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.errors import InvalidJobError, NotFinishedError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.progress import Completed
+from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.protocol import creation, mutations, revert, succession
+from airflow_backfill_provider.protocol.successor_tables import steered
+from tests.builders import PAID
+from tests.dying import dies_at
+from tests.property.backfilling import TESTER
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
+
+def grow(backfilling, **changes):
+    latter = BackfillJob(**{**backfilling.job.model_dump(mode="json"), "query": PAID, **changes})
+    succession.grow_successor(
+        latter,
+        store=backfilling.store,
+        upstream=backfilling.orders.table,
+        engine=backfilling.engine,
+        requested_by="ann",
+        clock=backfilling.clock,
+    )
+    return latter
+
+
+def grown(backfilling):
+    """Run all epochs of the rebuild."""
+    job = backfilling.backfill.successor
+    while barrier := protocol.inject_barrier(
+        store=job.store, upstream=backfilling.orders.table, requester=TESTER, clock=backfilling.clock
+    ).barrier:
+        protocol.run_barrier(barrier, store=job.store, engine=backfilling.engine(), clock=backfilling.clock)
+    return job
+
+
+@pytest.fixture
+def served(backfilling):
+    backfilling.finish()
+    protocol.finish_job(store=backfilling.store, requested_by="x")
+    return backfilling
+
+
+def test_the_rebuild_is_a_job_of_its_own_that_nobody_reads(served):
+    latter = grow(served)
+    growing = served.backfill.successor
+    assert growing.settings().strategy == "snapshot", "changes may wait, whatever readers of the view see"
+    assert growing.job.visibility is Visibility.ON_FINISH
+    assert growing.job.view_location.startswith(served.job.state)
+    assert creation.require_job(latter, served.store) == creation.require_job(served.job, served.store)
+    with pytest.raises(InvalidJobError, match="another query, vnode_count"):
+        creation.require_job(latter.model_copy(update={"vnode_count": 8}), served.store)
+
+
+def test_a_job_whose_changes_cannot_wait_grows_as_it_is(served):
+    """Rows that may move between vnodes could be read twice."""
+    upstream = {**served.job.model_dump(mode="json")["upstream"], "distribution_key": ["status"]}
+    grow(served, upstream=upstream, strategy="arrangement")
+    growing = served.backfill.successor
+    assert (growing.job.visibility, growing.settings().strategy) == (Visibility.EVERY_EPOCH, "arrangement")
+
+
+def test_the_handover_pins_the_rows_and_the_state_to_go_on_from(served):
+    served.orders.change([3], status="draft")
+    grow(served)
+    grown(served)
+    before = served.store.last_epoch()
+    barrier = served.inject()
+    settings = served.store.settings()
+    assert (settings.change, settings.requested_by) == (SettingsChange.HAND_OVER, "tester")
+    assert (settings.base_epoch, settings.successor) == (before, None)
+    assert settings.start.offset == served.orders.table.latest()
+    assert all(isinstance(progress, Completed) for progress in served.store.state().vnodes)
+    assert served.store.state().epoch == before
+    assert (barrier.epoch, barrier.incarnation, barrier.parts) == (before + 1, settings.incarnation, ())
+    assert not barrier.has_window, "there is nothing new, but the view's rows are to be replaced"
+    served.run(barrier)
+    assert len(served.rows()) == 9
+    served.assert_truth()
+    assert protocol.finish_job(store=served.store, requested_by="x").finished_epoch == barrier.epoch
+
+
+def test_a_job_is_not_finished_before_its_view_has_the_rows(served):
+    """The state is Completed from the beginning, and an epoch of the former incarnation completed it, too."""
+    grow(served)
+    grown(served)
+    served.inject()
+    assert protocol.completing_commit(served.store, served.store.settings()) is None
+    with pytest.raises(NotFinishedError, match="run more epochs"):
+        protocol.finish_job(store=served.store, requested_by="x")
+
+
+@pytest.mark.parametrize("point", [CrashPoint.AFTER_SUCCESSION_STATE, CrashPoint.AFTER_SUCCESSION_SETTINGS])
+def test_a_handover_that_died_is_completed_by_the_next_request(served, point):
+    grow(served)
+    grown(served)
+    with dies_at(point):
+        served.ask()
+    served.epoch()
+    served.assert_truth()
+    assert served.store.settings().job["query"] == PAID
+
+
+def test_an_interval_that_ended_before_does_not_hold_the_handover_back(served):
+    """The rows to begin with belong to no data interval."""
+    grow(served)
+    served.orders.change([3], amount=7)
+    grown(served)
+    barrier = served.inject(until=served.orders.table.committed_at(served.orders.table.latest()).replace(year=2000))
+    assert barrier.incarnation == served.store.settings().incarnation
+    assert not barrier.has_window
+
+
+def test_what_steers_reading_steers_the_rebuild(served):
+    grow(served)
+    before = served.store.settings()
+    for change in (mutations.pause_job, mutations.resume_job):
+        assert change(store=served.store, requested_by="x").incarnation == steered(served.store).settings().incarnation
+    mutations.throttle_job(7, store=served.store, requested_by="x")
+    assert steered(served.store).settings().rate_limit == 7
+    assert served.store.settings() == before
+    revert.give_up_successor(served.store, requested_by="x")
+    assert mutations.throttle_job(7, store=served.store, requested_by="x").incarnation == before.incarnation
+
+
+def test_the_status_shows_both(served):
+    grow(served)
+    status = served.backfill.status()
+    assert (status.finished, status.rebuild.finished, status.rebuild.rows_read) == (True, False, 0)
+    grown(served)
+    assert served.backfill.read().summary().rebuild.finished
+    served.finish()
+    assert served.backfill.status().rebuild is None
+
+
+def test_the_tables_of_the_rebuild_go_when_the_view_is_finished(served):
+    grow(served)
+    folder = Path(served.store.settings().successor.folder)
+    grown(served)
+    served.finish()
+    assert folder.exists(), "another attempt of the epoch may read it"
+    protocol.finish_job(store=served.store, requested_by="x")
+    assert not folder.exists()
