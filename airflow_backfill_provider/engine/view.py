@@ -40,9 +40,8 @@ from airflow_backfill_provider.engine.view_columns import names_to_map
 from airflow_backfill_provider.lake.remains import verb_of_creation
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
-    INCARNATION_PROPERTY,
-    JOB_PROPERTY,
     ViewIdentity,
+    identifying_properties,
     identity_of,
     remove_uncommitted_files,
     view_identity,
@@ -120,11 +119,7 @@ class MaterializedView:
                 self.table.use_up(transaction_id(found, part))
         if names_to_map(schema):
             properties = {"delta.columnMapping.mode": "name", **properties}
-        ours = {
-            JOB_PROPERTY: identity.job,
-            INCARNATION_PROPERTY: identity.incarnation,
-            FINISHED_PROPERTY: "false" if first_rows is None else "true",
-        }
+        ours = identifying_properties(identity, finished=first_rows is not None)
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )

@@ -90,6 +90,15 @@ def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
     return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
 
 
+def identifying_properties(identity: ViewIdentity, *, finished: bool) -> dict[str, str]:
+    """Return the properties of a new view that say whose it is, and whether it is finished."""
+    return {
+        JOB_PROPERTY: identity.job,
+        INCARNATION_PROPERTY: identity.incarnation,
+        FINISHED_PROPERTY: "true" if finished else "false",
+    }
+
+
 def unfinished_view(path: str, properties: Mapping[str, str]) -> str:
     """
     Return a message if an upstream is a materialized view that is not finished; empty if it isn't.

@@ -6,7 +6,12 @@ from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.stages import STAGES
 
-OF_NO_EPOCH = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
+OF_NO_EPOCH = {
+    CrashPoint.AFTER_SUCCESSION_STATE,
+    CrashPoint.AFTER_SUCCESSION_SETTINGS,
+    CrashPoint.BEFORE_CREATION_COMMIT,
+    CrashPoint.AFTER_CREATION_COMMIT,
+}
 
 INSIDE_OF_A_STAGE = {
     CrashPoint.AFTER_REMOVAL_COMMIT,
