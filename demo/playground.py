@@ -25,6 +25,7 @@ DAGS = {
     "backfill_after_approval": "asks for approval before it begins",
     "backfill_in_order": "unpause it: one view on another",
     "backfill_compact": "unpause it: compacts a view's small files every night",
+    "backfill_rebuild": "rebuild a view, at once or while it stays in service; undo a rebuild",
     "backfill_verify": "unpause it: compares a view with its query every Sunday, and repairs what differs",
     "backfill_watch": "sensors that wait for the others",
     "backfill_watchdog": "unpause it: checks every ten minutes for stalled jobs, and for changes that will be deleted",

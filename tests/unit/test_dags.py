@@ -24,6 +24,7 @@ NAMES = [
     "backfill_in_order",
     "backfill_manual",
     "backfill_on_upstream_commits",
+    "backfill_rebuild",
     "backfill_scheduled",
     "backfill_verify",
     "backfill_watch",

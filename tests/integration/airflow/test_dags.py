@@ -22,6 +22,7 @@ def test_the_dags_run_a_backfill_from_creation_to_cancellation(orders: Orders, e
 
     first = run_dag("backfill_scheduled")
     assert first.state == "success"
+    assert first.states.pop(("backfill.run_rebuild", -1)) == "skipped"
     assert set(first.states.values()) == {"success"}
     one, two = sorted(first.results("backfill.run_epoch", 2), key=lambda summary: summary["epoch"])
     assert (one["rows"], two["rows"], two["finished"]) == (60, 40, True)
@@ -179,6 +180,29 @@ def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, 
     assert refreshing.results("second.run_epoch", 1)[0]["changes"] == 3
     assert 200 in large()
     assert large() == expected()
+
+
+def test_a_view_is_rebuilt_while_it_serves_and_the_rebuild_is_undone(orders: Orders, environment, run_dag, tmp_path):
+    """The job's own DAG runs both, and needs no change."""
+    place = {"name": "rebuilt_orders", "materialized_view": str(tmp_path / "rebuilt orders"), "rate_limit": None}
+    orders.define(**place)
+    assert run_dag("backfill_scheduled").state == "success"
+    former = orders.view()
+    orders.define(**place, query="SELECT order_id, amount * 100 AS cents FROM upstream WHERE amount > 2")
+
+    assert run_dag("backfill_rebuild", {"action": "keep_serving"}).state == "success"
+    assert orders.view() == former
+    growing = run_dag("backfill_scheduled")
+    assert growing.state == "success"
+    assert growing.states["backfill.run_rebuild", -1] == "success"
+    assert growing.result("backfill.run_rebuild")["finished"] is True
+    assert orders.view() == former
+    assert run_dag("backfill_scheduled").state == "success"
+    latter = {order: cents for order, cents in former.items() if cents > 200}
+    assert orders.view() == latter
+
+    assert run_dag("backfill_rebuild", {"action": "revert"}).state == "success"
+    assert orders.view() == former
 
 
 @pytest.mark.exhaustive

@@ -1,0 +1,64 @@
+"""
+Rebuild a view by hand, or undo a rebuild: choose what to do in the trigger form.
+
+Change the definition in the job's file first. With **keep serving**, the view stays and is kept fresh until the rebuild
+is finished and takes its place; the job's own DAG (``backfill_dag``) runs both. Otherwise the view is empty at once.
+**Revert** gives up a rebuild that still grows, or puts the former view back.
+
+The environment says which job:
+
+- ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file; the job must have been created;
+- ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_backfill_provider.operators.job import RebuildBackfillOperator, RevertBackfillOperator
+
+EXAMPLE = Path(__file__).parent / "jobs" / "paid_orders.yaml"
+
+about: dict[str, Any] = {
+    "job": os.environ.get("AIRFLOW_BACKFILL_JOB") or str(EXAMPLE),
+    "spark_conn_id": os.environ.get("AIRFLOW_BACKFILL_SPARK_CONNECTION") or None,
+}
+
+action = Param(
+    "keep_serving",
+    title="What to do",
+    type="string",
+    enum=["keep_serving", "rebuild", "revert"],
+    values_display={
+        "keep_serving": "Rebuild, and keep the view in service meanwhile",
+        "rebuild": "Rebuild, and empty the view at once",
+        "revert": "Undo the newest rebuild",
+    },
+)
+
+
+@task.branch
+def choose(params: dict[str, Any] | None = None) -> str:
+    """Return the task of the chosen action."""
+    return str((params or {})["action"])
+
+
+with DAG(
+    "backfill_rebuild",
+    schedule=None,
+    max_active_runs=1,
+    params={"action": action},
+    # A second try would start over what the first one began.
+    default_args={"retries": 0},
+    tags=["backfill"],
+    doc_md=__doc__,
+) as dag:
+    choose() >> [
+        RebuildBackfillOperator(task_id="keep_serving", keep_serving=True, **about),
+        RebuildBackfillOperator(task_id="rebuild", **about),
+        RevertBackfillOperator(task_id="revert", **about),
+    ]
