@@ -14,8 +14,11 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.protocol import revert, succession
 from airflow_backfill_provider.verification import verifier
-from tests.plain_engine import CountingEngine
+from tests.plain_engine import CountingEngine, make
 from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
 from tests.unit.stand_in import Lake
@@ -33,7 +36,7 @@ SECRETS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET, "AZ
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
     """The site's jobs, by name."""
     folder = tmp_path_factory.mktemp("lakes")
-    return {name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged")}
+    return {name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged", "rebuilt")}
 
 
 def lake_of(folder: Path, name: str) -> Lake:
@@ -114,6 +117,41 @@ def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit
     expect(page.get_by_role("group", name="Change the job")).to_have_count(0)
     expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text("admin (Airflow)")
     assert lake.backfill.store.settings().cancelled
+
+
+def test_a_rebuild_beside_the_view_is_watched_and_steered(lakes, visit):
+    """The view stays finished, and the buttons act on what reads history."""
+    lake = lakes["rebuilt"]
+    lake.epochs(2)
+    protocol.finish_job(store=lake.backfill.store, requested_by="vera")
+    make(lake.backfill, succession.grow_successor)
+    page = visit(job("rebuilt"))
+    expect(page.get_by_role("heading", name="rebuilt")).to_contain_text("Finished")
+    rebuild = page.get_by_role("region", name="Rebuild", exact=True)
+    expect(rebuild).to_contain_text("0.0 %A rebuild grows beside the view.")
+
+    dialog = ask(page, "Throttle")
+    dialog.get_by_label("Rows per epoch").fill("250")
+    answer(dialog, "Set rate limit")
+    answer(ask(page, "Pause"), "Pause")
+    expect(rebuild).to_contain_text("The rebuild is paused, and reads no history.")
+    assert not lake.backfill.store.settings().paused
+    answer(ask(page, "Resume"), "Resume")
+
+    growing = lake.backfill.successor
+    assert growing is not None
+    barrier = protocol.inject_barrier(
+        store=growing.store, upstream=growing.upstream, requester=Requester(user="vera")
+    ).barrier
+    assert barrier is not None
+    protocol.run_barrier(barrier, store=growing.store, engine=CountingEngine())
+    expect(page.get_by_role("progressbar", name="Progress of the rebuild")).to_have_attribute("aria-valuenow", "25")
+    expect(rebuild).to_contain_text("250 of about 1,000 rows read, epoch 1.")
+    expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text(
+        "Rebuild begun beside the view"
+    )
+    assert revert.give_up_successor(lake.backfill.store, requested_by="vera")
+    expect(rebuild).to_have_count(0)
 
 
 def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):

@@ -72,7 +72,7 @@ const Rebuild = ({ rebuild }) =>
       h("strong", percent(rebuild.progress)),
       h("span", { "aria-live": "polite" }, rebuildReason(rebuild)),
     ),
-    h(Progress, { name: "Rebuild", summary: rebuild }),
+    h(Progress, { name: "the rebuild", summary: rebuild }),
     h(
       "p.bf-muted",
       `${count(rebuild.rows_read)} of about ${count(rebuild.rows_estimated)} rows read, epoch ${count(rebuild.epoch)}. `,
