@@ -21,7 +21,7 @@ from pathlib import Path
 
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
-from faults.mutants import core, databases, engine, execution, lake, protocol, snapshot, state, strategies
+from faults.mutants import core, databases, engine, execution, lake, protocol, snapshot, state, strategies, succession
 from faults.mutants.mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,7 @@ MUTANTS = (
     *strategies.MUTANTS,
     *snapshot.MUTANTS,
     *protocol.MUTANTS,
+    *succession.MUTANTS,
     *engine.MUTANTS,
     *execution.MUTANTS,
 )

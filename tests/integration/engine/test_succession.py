@@ -133,24 +133,6 @@ def _rows(rows: Any) -> tuple[Any, ...]:
     return tuple(rows.columns), tuple(sorted(tuple(row) for row in rows.collect()))
 
 
-def test_the_place_is_taken_only_by_a_view_that_is_as_new(served: Lakehouse) -> None:
-    """A reader never goes back in time."""
-    grow(served, rate_limit=None)
-    grown(served)
-    served.sql("UPDATE {upstream} SET name = 'new' WHERE id = 1")
-    store = served.backfill.store
-    newest = store.newest_barrier(store.settings())
-    assert newest is not None
-    # As if the served view were at the update already.
-    later = served.backfill.upstream.latest()
-    assert later > newest.upstream.to_offset
-    assert not succession.hand_over(store, store.settings(), later, requested_by="tester", now=newest.injected_at), (
-        "the successor lacks the update"
-    )
-    assert step(served)
-    assert succession.hand_over(store, store.settings(), later, requested_by="tester", now=newest.injected_at)
-
-
 def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) -> None:
     """A job that reads the view never finds it unfinished."""
     grow(served, rate_limit=None)

@@ -7,6 +7,7 @@ import pytest
 from airflow_backfill_provider.core.demand import demand_of
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.succession import FirstRows
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 FIRST = barrier_of(1, upstream=window_of(-1, 5))
@@ -126,3 +127,11 @@ def test_a_given_up_epoch_needs_no_other_until_the_upstream_or_the_settings_chan
     )
     resumed = settings.model_copy(update={"sequence": 2})
     assert demand(resumed, newest, commit, 7) is not None
+
+
+def test_rows_that_a_view_begins_with_need_an_epoch_even_if_nothing_is_read():
+    """A paused job, too: nothing else would replace the former view's rows."""
+    first = FirstRows(location="/lake/successor", version=3)
+    begun = settings_of(paused=True, first_rows=first, start=HistoryPoint(offset=5))
+    assert reason_of(begun, None, None, 5) == "the view's first rows are not written yet"
+    assert demand(begun, FIRST, COMPLETED, 5) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,48 @@ def test_the_handover_pins_the_rows_and_the_state_to_go_on_from(served):
     assert len(served.rows()) == 9
     served.assert_truth()
     assert protocol.finish_job(store=served.store, requested_by="x").finished_epoch == barrier.epoch
+
+
+def hand_over(backfilling, served=None):
+    store = backfilling.store
+    served = served or backfilling.orders.table.latest()
+    return succession.hand_over(store, store.settings(), served, requested_by="x", now=backfilling.clock())
+
+
+def test_the_place_is_taken_only_by_a_view_that_is_as_new(served):
+    """A reader never goes back in time."""
+    grow(served)
+    grown(served)
+    served.orders.change([3], amount=7)
+    assert not hand_over(served), "it lacks the change"
+    grown(served)
+    assert hand_over(served)
+
+
+def test_offsets_of_another_table_say_nothing_about_the_place(served):
+    """The upstream was replaced: nothing keeps the served view fresh, and the new table has fewer versions."""
+    for amount in range(3):
+        served.orders.change([3], amount=amount)
+    served.finish()
+    shutil.rmtree(served.orders.path)
+    served.orders.rows.clear()
+    served.orders.add(100, 101)
+    grow(served)
+    grown(served)
+    served.epoch()
+    assert [row[0] for row in served.rows()] == [100, 101]
+
+
+def test_an_unfinished_rebuild_does_not_take_the_place(served):
+    grow(served, rate_limit=3)
+    assert not hand_over(served), "it has read nothing"
+    job = served.backfill.successor
+    barrier = protocol.inject_barrier(
+        store=job.store, upstream=served.orders.table, requester=TESTER, clock=served.clock
+    ).barrier
+    assert not hand_over(served), "nothing is committed"
+    protocol.run_barrier(barrier, store=job.store, engine=served.engine(), clock=served.clock)
+    assert not hand_over(served), "rows are left"
 
 
 def test_a_job_is_not_finished_before_its_view_has_the_rows(served):

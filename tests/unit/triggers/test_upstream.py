@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 from airflow.sdk._shared.module_loading import import_string
 
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.version_watch import VersionWatch
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.protocol import mutations, succession
+from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.triggers import upstream
 from airflow_backfill_provider.triggers.upstream import UpstreamCommit, UpstreamCommitTrigger
 from tests.builders import commit_file, committed_at
-from tests.unit.stand_in import ROWS, Lake
+from tests.plain_engine import CountingEngine, make
+from tests.unit.stand_in import ROWS, SOMEBODY, Lake
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -137,6 +140,39 @@ def test_a_paused_job_waits_for_commits_and_goes_on_when_it_is_resumed(created: 
         lambda: mutations.resume_job(store=store, requested_by="somebody"),
         created.cancel,
     ) == [["the snapshot has unread rows"], [], ["the snapshot has unread rows"], []]
+
+
+def test_a_rebuild_beside_the_view_is_driven_to_its_end_and_to_the_views_place(created: Lake):
+    created.finish()
+    protocol.finish_job(store=created.backfill.store, requested_by="x")
+    growing = "a rebuild grows beside the view: "
+
+    def epoch() -> None:
+        job = created.backfill.successor
+        assert job is not None
+        run_next(job)
+
+    assert events(
+        created,
+        lambda: make(created.backfill, succession.grow_successor),
+        epoch,
+        epoch,
+        epoch,
+        lambda: run_next(created.backfill),
+    ) == [
+        [growing + "the snapshot has unread rows"],
+        [growing + "the snapshot has unread rows"],
+        [growing + "the snapshot has unread rows"],
+        ["the rebuild is finished and can take the view's place"],
+        [],
+    ]
+
+
+def run_next(job: Backfill) -> None:
+    """Run a job's next epoch."""
+    protocol.run_next_epoch(
+        store=job.store, upstream=job.upstream, requester=SOMEBODY, engine=lambda _: CountingEngine()
+    )
 
 
 def test_control_tables_are_read_only_when_they_changed(created: Lake, monkeypatch):
