@@ -8,13 +8,14 @@ with another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import UnsafeCommitsError
-from airflow_backfill_provider.core.log_store import LOG_STORES, SCHEMES, setting_of
+from airflow_backfill_provider.core.log_store import LOG_STORE, LOG_STORES, SCHEMES, setting_of
+from airflow_backfill_provider.lake.exclusive_commits import require_exclusive_commits
 
 
 def require_safe_commits(spark: SparkSession, locations: Iterable[str]) -> None:
@@ -32,6 +33,22 @@ def require_safe_commits(spark: SparkSession, locations: Iterable[str]) -> None:
                 f"{scheme}:// may be lost if two drivers write at the same instant; start it with {LOG_STORES[0]}, and "
                 "with the jar that `airflow-backfill build-log-store` makes, see docs/how-to/use-an-object-store.md"
             )
+
+
+def require_exclusive_places(
+    spark: SparkSession, view: str, state: str, storage_options: Mapping[str, str] | None
+) -> None:
+    """
+    Refuse places for a new job where a second writer can replace the first one's commit.
+
+    :param view: the view's canonical location; if DynamoDB decides who commits there, the store need not.
+    :param state: the folder of control tables, to which deltalake commits.
+    :param storage_options: options of the object store, as deltalake takes them.
+    :raises UnsafeCommitsError: with the bucket.
+    """
+    scheme = view.partition("://")[0]
+    decides_elsewhere = scheme in SCHEMES and _started_with(spark, setting_of(scheme)) != LOG_STORE
+    require_exclusive_commits([f"{state}/settings", *([] if decides_elsewhere else [view])], storage_options)
 
 
 def _started_with(spark: SparkSession, name: str) -> str | None:

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.table_version import TableVersions
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
+from airflow_backfill_provider.engine.commit_safety import require_exclusive_places
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.job_rows import are_few
@@ -44,6 +45,7 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
         self._spark = prepare_session(spark, storage_options)
+        self._storage_options = storage_options
         self._tables = TableOpener(self._spark, storage_options)
 
     # ------------------------------------------------------------------------------------------------ creation
@@ -77,9 +79,12 @@ class SparkEngine:
         :raises InvalidJobError: if the query is wrong.
         :raises MaterializedViewError: if the view's path is taken.
         :raises DuplicateKeyError: if the key does not identify the upstream's rows.
+        :raises UnsafeCommitsError: if a new job's tables would lie where commits may be lost.
         """
         pin_settings(self._spark)
         self._tables.view(job).require_usable(job.name, incarnations)
+        if not incarnations:
+            require_exclusive_places(self._spark, job.view_location, job.state, self._storage_options)
         job_rows = self._tables.job_rows(job, upstream)
         with epoch_errors(f"checking job {job.name}"):
             table = self._tables.upstream(job)

@@ -8,20 +8,18 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.fs as arrow_fs
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.lake.exclusive_commits import PROBE_SCHEMA, second_commit_fails
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
 _IMPATIENT = {"max_retries": "1", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "10s"}
 """Short timeouts, because a user waits at the connection form."""
-
-_SCHEMA = pa.schema([("probe", pa.int64())])
 
 
 def probe_state_root(root: str, storage_options: Mapping[str, str]) -> str:
@@ -66,8 +64,8 @@ def _probe_store(root: str, options: dict[str, str]) -> str:
     table = f"{root}/{name}"
     try:
         with storage_errors(root):
-            DeltaTable.create(table, _SCHEMA, storage_options=options)
-            is_safe = _second_commit_fails(table, options)
+            DeltaTable.create(table, PROBE_SCHEMA, storage_options=options)
+            is_safe = second_commit_fails(table, options)
     except DeltaError as error:
         raise StorageUnavailableError(
             f"{root} can be listed, but no table can be created in it ({one_line(error)}); check the permissions"
@@ -80,18 +78,6 @@ def _probe_store(root: str, options: dict[str, str]) -> str:
             "choose a store with conditional put, or enable it"
         )
     return _found(sum(entry.type == arrow_fs.FileType.Directory for entry in there))
-
-
-def _second_commit_fails(table: str, options: dict[str, str]) -> bool:
-    """Return whether the second of two writers of the same version fails, as control tables require."""
-    row = pa.table({"probe": pa.array([1], pa.int64())}, _SCHEMA)
-    writers = [DeltaTable(table, storage_options=options) for _ in range(2)]
-    try:
-        for writer in writers:
-            write_deltalake(writer, row, mode="append", commit_properties=CommitProperties(max_commit_retries=0))
-    except CommitFailedError:
-        return True
-    return False
 
 
 def _found(folders: int) -> str:

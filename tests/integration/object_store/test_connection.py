@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.hooks.backfill import BackfillHook
-from airflow_backfill_provider.state import probe
+from airflow_backfill_provider.lake import exclusive_commits
 from tests.integration.object_store.conftest import S3, SECRET
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def test_a_store_that_lets_a_second_writer_in_is_refused_for_control_tables(s3, 
     def write_over_the_first(table, *args, **options):
         write_deltalake(DeltaTable(table.table_uri, storage_options=s3.options), *args, **options)
 
-    monkeypatch.setattr(probe, "write_deltalake", write_over_the_first)
+    monkeypatch.setattr(exclusive_commits, "write_deltalake", write_over_the_first)
     good, message = connect()
     assert not good
     assert "lets a second writer replace the first one's commit" in message
