@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.rate_limit import PinnedRate, RateLimit
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.sql import RELATION
 from airflow_backfill_provider.core.table_version import TableVersions
@@ -43,7 +44,7 @@ class PinnedMutation(Frozen):
     """A change of the settings that takes effect with this barrier."""
 
     mutation: Mutation
-    value: int | None = None
+    value: RateLimit = None
     requested_by: str
     requested_at: dt.datetime
 
@@ -190,6 +191,7 @@ class Barrier(Frozen):
     :param repair: rows to rewrite, of those that were read before.
     :param completes: whether every vnode is Completed once the epoch is committed.
     :param rate_limit: the rate limit in force, in snapshot rows.
+    :param rate: why it is another one than that in the settings; ``None`` if it is the same.
     :param parallelism: the number of task runs that share the vnodes.
     :param paused: whether the job was paused.
     :param mutations: changes of the settings that take effect with this barrier.
@@ -215,6 +217,7 @@ class Barrier(Frozen):
     repair: Repair = Repair()
     completes: bool
     rate_limit: int | None
+    rate: PinnedRate | None = None
     parallelism: int = 1
     paused: bool
     mutations: tuple[PinnedMutation, ...] = ()

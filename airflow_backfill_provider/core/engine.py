@@ -11,25 +11,28 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.spark_load import SparkLoad
 from airflow_backfill_provider.core.table_version import TableVersions
 
 
 @dataclass(frozen=True, slots=True)
 class EpochWrites:
     """
-    What an epoch wrote; the same for every attempt of the epoch, except ``seconds``.
+    What an epoch wrote; the same for every attempt of the epoch, except ``seconds`` and ``load``.
 
     :param snapshot_rows: upstream rows in the chunk by vnode, before the query's filter; under ``no_shuffle`` all
         are counted for vnode 0.
     :param change_rows: net changes that passed the position filter, before the query's filter.
     :param seconds: wall-clock seconds of this attempt by stage.
     :param rows_added: rows that the changes add to what was read before; negative if they remove more.
+    :param load: Spark's load during this attempt, if it is known.
     """
 
     snapshot_rows: Mapping[int, int]
     change_rows: int
     seconds: dict[str, float] = field(default_factory=dict)
     rows_added: int = 0
+    load: SparkLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,13 @@ class PartWrites:
     :param rows: rows by vnode, as in :class:`~airflow_backfill_provider.core.epoch_record.EpochReport`.
     :param seconds: wall-clock seconds of this attempt by stage.
     :param rows_added: as in the report.
+    :param load: Spark's load during this attempt, if it is known.
     """
 
     rows: Mapping[int, int]
     seconds: dict[str, float] = field(default_factory=dict)
     rows_added: int = 0
+    load: SparkLoad | None = None
 
 
 class Exclusive(Protocol):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.spark_load import SparkLoad
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 
 
@@ -20,6 +21,7 @@ class EpochReport(Frozen):
     :param rows: snapshot rows by vnode; for the changes, the number of net changes under 0.
     :param rows_added: for the changes, the rows that they add to what was read before, minus those that they remove.
     :param seconds: wall-clock seconds by stage.
+    :param load: the load of the task run's Spark application, if it is known.
     """
 
     epoch: int
@@ -29,6 +31,7 @@ class EpochReport(Frozen):
     rows: dict[int, int]
     rows_added: int = 0
     seconds: dict[str, float]
+    load: SparkLoad | None = None
     reported_at: dt.datetime
 
 
@@ -46,6 +49,7 @@ class EpochCommit(Frozen):
     :param view_written_at: the commit time of this version, as the commit records it.
     :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by name.
     :param seconds: wall-clock seconds by stage.
+    :param load: Spark's load during the epoch, if it is known.
     :param given_up: whether the epoch was given up, whole or in part; the barrier has the reason.
     """
 
@@ -63,6 +67,7 @@ class EpochCommit(Frozen):
     strategy_tables: Mapping[str, TableVersion] = Field(default_factory=dict)
     watermark: dt.datetime
     seconds: dict[str, float]
+    load: SparkLoad | None = None
     committed_at: dt.datetime
     given_up: bool = False
 

@@ -38,6 +38,12 @@ class FileStatistics:
         return self.row_count + self.hidden_rows
 
 
+def mean_row_bytes(files: Sequence[FileStatistics]) -> float | None:
+    """Return the average size of a stored row in bytes; ``None`` if the statistics don't say it."""
+    rows, size = sum(file.stored_rows for file in files), sum(file.size for file in files)
+    return size / rows if rows and size else None
+
+
 class KeyIndex(Protocol):
     """Gives exact keys of blocks where statistics are too coarse."""
 

@@ -30,15 +30,21 @@ from pydantic import (
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import EncodedPosition
+from airflow_backfill_provider.core.rate_limit import (
+    AskedRate,
+    PaceField,
+    RateLimitField,
+    TargetField,
+    require_target_of_auto,
+)
 from airflow_backfill_provider.core.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 
 MAX_VNODE_COUNT = 32_768
-GREATEST_RATE_LIMIT = 2**63 - 1
 
-INITIAL_SETTINGS = ("paused", "rate_limit", "parallelism")
+INITIAL_SETTINGS = ("paused", "rate_limit", "target_epoch_seconds", "max_rows_per_second", "parallelism")
 """Fields that only initialize the job's settings; they may be edited at any time."""
 
 AUTO = "auto"
@@ -46,7 +52,6 @@ AUTO = "auto"
 
 JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
 VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
-RateLimit = Annotated[StrictInt, Field(ge=0, le=GREATEST_RATE_LIMIT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
@@ -97,8 +102,10 @@ class BackfillJob(BaseModel):
     :param vnode_count: number of virtual nodes; fixed once the job is created.
     :param paused: whether the job starts paused, so that its epochs read no snapshot until it is resumed. After its
         creation, the job is paused and resumed through its settings.
-    :param rate_limit: initial rate limit, in snapshot rows per epoch; ``None`` is unlimited, 0 reads none. After its
-        creation, the job is throttled through its settings.
+    :param rate_limit: initial rate limit, in snapshot rows per epoch; ``None`` is unlimited, 0 reads none, ``auto``
+        follows the measured speed. After its creation, the job is throttled through its settings, as with the next two.
+    :param target_epoch_seconds: how long an epoch should take with ``auto``; by default 60.
+    :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; by default unlimited.
     :param parallelism: initial number of parallel task runs that share the vnodes, if the strategy divides vnodes.
         After its creation, the job is rescaled through its settings.
     :param visibility: when changes of rows that the view already has reach the view; ``on_finish`` is faster, see
@@ -123,7 +130,9 @@ class BackfillJob(BaseModel):
     strategy: StrictStr = AUTO
     vnode_count: VnodeCount = 256
     paused: StrictBool = False
-    rate_limit: RateLimit | None = None
+    rate_limit: RateLimitField = None
+    target_epoch_seconds: TargetField | None = None
+    max_rows_per_second: PaceField | None = None
     parallelism: Parallelism = 1
     visibility: Visibility = Visibility.EVERY_EPOCH
     keep_arrangement: StrictBool = False
@@ -210,9 +219,10 @@ class BackfillJob(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _allowed_vnodes(self) -> Self:
+    def _allowed_settings(self) -> Self:
         parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
         require_parallelism(self.parallelism, self.vnode_count)
+        require_target_of_auto(self.rate_limit, self.target_epoch_seconds)
         return self
 
     @model_validator(mode="after")
@@ -265,6 +275,11 @@ class BackfillJob(BaseModel):
         )
 
     @property
+    def rate(self) -> AskedRate:
+        """What the definition asks of the job's speed at first."""
+        return AskedRate.of(self)
+
+    @property
     def vnodes(self) -> frozenset[int]:
         """The vnodes that the job reads."""
         restricted = parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
@@ -292,7 +307,7 @@ class BackfillJob(BaseModel):
         """
         Return the fields in which two definitions of the same job must agree, ready for JSON.
 
-        Pause, rate limit and parallelism are left out because they only initialize the job's settings.
+        Those in :data:`INITIAL_SETTINGS` are left out because they only initialize the job's settings.
         """
         return self.model_dump(mode="json", exclude=set(INITIAL_SETTINGS))
 

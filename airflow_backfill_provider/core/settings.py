@@ -1,5 +1,5 @@
 """
-A job's settings: what its users want; the only authority for pause, rate limit and parallelism.
+A job's settings: what its users want; the only authority for pause, rate limit, pace and parallelism.
 
 Each change is a record. The newest record is in force; the older ones are the history. A change takes effect with the
 next barrier that is pinned.
@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.columns import OwnColumns, names_within, own
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.rate_limit import AskedRate, RateLimit
 from airflow_backfill_provider.core.scan import Scan
 from airflow_backfill_provider.core.succession import FirstRows, Successor
 
@@ -110,7 +111,9 @@ class JobSettings(BaseModel):
     :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt; ``None`` if it was
         created by a version of this package that did not record it.
     :param paused: whether snapshot reading is paused by the user.
-    :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
+    :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none, ``auto`` follows the speed.
+    :param target_epoch_seconds: how long an epoch should take with ``auto``.
+    :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; ``None`` is unlimited.
     :param parallelism: the number of task runs that share the vnodes, from the next barrier on.
     :param finished_epoch: the epoch with which the view was marked as finished.
     :param value: the argument of the change, such as the new rate limit.
@@ -134,11 +137,13 @@ class JobSettings(BaseModel):
     start: HistoryPoint | None = None
     offset_at_creation: Offset | None = None
     paused: bool = False
-    rate_limit: int | None = None
+    rate_limit: RateLimit = None
+    target_epoch_seconds: float | None = None
+    max_rows_per_second: int | None = None
     parallelism: int = 1
     cancelled: bool = False
     finished_epoch: int | None = None
-    value: int | None = None
+    value: RateLimit = None
     repair: Repair = Repair()
     repair_sequence: int = 0
     successor: Annotated[Successor | None, Field(exclude_if=lambda found: found is None)] = None
@@ -204,9 +209,14 @@ class JobSettings(BaseModel):
 
     @property
     def definition_digest(self) -> str:
-        """Digest of everything that decides which rows the view has; leaves out pause, rate limit and parallelism."""
+        """Digest of everything that decides which rows the view has; leaves out the first settings."""
         job = {name: value for name, value in self.job.items() if name not in INITIAL_SETTINGS}
         return digest({"job": job, "upstream": self.upstream.model_dump(mode="json"), "strategy": self.strategy})
+
+    @property
+    def rate(self) -> AskedRate:
+        """What is asked of the job's speed."""
+        return AskedRate.of(self)
 
     @property
     def reads_snapshot(self) -> bool:

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
+from airflow_backfill_provider.core.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.speed import Speed, recent_speed
@@ -105,6 +106,12 @@ class JobSummary(BaseModel):
     :param kept_bytes_left: how many more bytes it keeps before changes are lost; ``None`` if it keeps all.
     :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have deleted
         them already; ``None`` if no epoch needs any.
+    :param rate_limit: the rate limit in the settings: rows per epoch, ``None`` is unlimited, or ``auto``.
+    :param effective_rate_limit: the rate limit in force: with ``auto``, that of the newest epoch; ``None`` if it is
+        unlimited or not chosen yet.
+    :param rate_limit_reason: why another limit is in force than that in the settings; empty if it is the same.
+    :param target_epoch_seconds: how long an epoch should take with ``auto``; ``None`` without.
+    :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; ``None`` is unlimited.
     :param parallelism: the number of task runs that share an epoch, from the next barrier on.
     :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``), a ``message``
         and a ``remedy``.
@@ -131,7 +138,11 @@ class JobSummary(BaseModel):
     finished: bool
     paused: bool
     cancelled: bool
-    rate_limit: int | None
+    rate_limit: RateLimit
+    effective_rate_limit: int | None = None
+    rate_limit_reason: str = ""
+    target_epoch_seconds: float | None = None
+    max_rows_per_second: int | None = None
     parallelism: int
     vnodes: VnodeCounts
     rows_read: int
@@ -242,7 +253,7 @@ def job_summary(
         finished=finished,
         paused=settings.paused,
         cancelled=settings.cancelled,
-        rate_limit=settings.rate_limit,
+        **settings.rate.in_force(newest.rate_limit if newest else None, newest.rate if newest else None),
         parallelism=settings.parallelism,
         vnodes=_count(state),
         rows_read=rows_read,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,19 +9,23 @@ from deltalake import DeltaTable
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.file_statistics import mean_row_bytes
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import ChunkPlan
 from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.protocol.rate import NextLimit, next_limit
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
 from airflow_backfill_provider.strategies.cost import CostEstimate
+from airflow_backfill_provider.strategies.evidence import epochs_of
 
 
 class BackfillPlan(BaseModel):
@@ -37,6 +40,9 @@ class BackfillPlan(BaseModel):
     :param rows_left: the rows that are not read yet.
     :param bytes: the size of the upstream's data files, all columns.
     :param epochs: the number of epochs that read the rest; ``None`` while the job is paused.
+    :param rate_limit: the rate limit in the settings.
+    :param effective_rate_limit: the rate limit of the next epoch, in rows; ``None`` is unlimited.
+    :param rate_limit_reason: why the next epoch has this limit; empty if it is that in the settings.
     :param parallelism: the number of task runs that share an epoch.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
     """
@@ -54,7 +60,9 @@ class BackfillPlan(BaseModel):
     rows: int
     rows_left: int
     bytes: int
-    rate_limit: int | None
+    rate_limit: RateLimit
+    effective_rate_limit: int | None
+    rate_limit_reason: str
     parallelism: int
     epochs: int | None
     first_epoch_files: int
@@ -94,8 +102,14 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         rows_left=rows_left,
         bytes=sum(file.size for file in files),
         rate_limit=outlook.rate_limit,
+        effective_rate_limit=outlook.limit.rows,
+        rate_limit_reason=outlook.limit.chosen.reason,
         parallelism=outlook.parallelism,
-        epochs=0 if outlook.completed else _epochs(rows_left, outlook.rate_limit) if outlook.reads else None,
+        epochs=0
+        if outlook.completed
+        else epochs_of(rows_left, job.rate, first=outlook.limit.rows, row_bytes=mean_row_bytes(files))
+        if outlook.reads
+        else None,
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
@@ -116,7 +130,8 @@ class _Outlook:
     """
 
     strategy: str
-    rate_limit: int | None
+    rate_limit: RateLimit
+    limit: NextLimit
     parallelism: int
     reads: bool
     completed: bool
@@ -159,9 +174,18 @@ def _outlook(
     described: UpstreamDescription,
     previous: Barrier | None,
 ) -> _Outlook:
+    limit = next_limit(
+        settings,
+        previous,
+        described.offset,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        completed=state.completed,
+    )
     plan = plan_snapshot(
         Situation(
             settings=settings,
+            rate_limit=limit.rows,
             state=state,
             upstream=backfill.upstream,
             from_offset=previous.upstream.to_offset if previous else settings.first_offset,
@@ -174,6 +198,7 @@ def _outlook(
     return _Outlook(
         strategy=settings.strategy,
         rate_limit=settings.rate_limit,
+        limit=limit,
         parallelism=settings.parallelism,
         reads=settings.reads_snapshot,
         completed=state.completed,
@@ -181,11 +206,6 @@ def _outlook(
         rows_read=rows_read(settings.scan, state),
         parts=plan.parts,
     )
-
-
-def _epochs(rows_left: int, rate_limit: int | None) -> int:
-    # An empty upstream takes one epoch, which finds that it is empty.
-    return max(math.ceil(rows_left / rate_limit), 1) if rate_limit else 1
 
 
 def _view_warnings(backfill: Backfill) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.rate_limit import described_limit
 from airflow_backfill_provider.planning.plan import BackfillPlan
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.evidence import BYTES_PER_SECOND, SECONDS_PER_APPLICATION
@@ -57,7 +58,7 @@ def describe_plan(plan: BackfillPlan) -> PlanText:
 
 def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     strategy = KINDS.named(plan.strategy)
-    limit = "unlimited" if plan.rate_limit is None else f"{text.rows(plan.rate_limit)} per epoch"
+    limit = described_limit(plan.rate_limit, plan.effective_rate_limit, plan.rate_limit_reason)
     size = f"{text.rows(plan.rows)}, {text.size(plan.bytes)} in {text.files(plan.files)}"
     facts = [
         ("strategy", f"{plan.strategy}: {plan.reason}"),

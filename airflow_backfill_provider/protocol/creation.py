@@ -12,10 +12,11 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
@@ -127,9 +128,7 @@ def rebuild_job(
             base_epoch=store.last_epoch(),
             start=strategy.start(job.name, upstream, described),
             offset_at_creation=described.offset,
-            paused=job.paused,
-            rate_limit=job.rate_limit,
-            parallelism=job.parallelism,
+            **_initial_settings(job),
             cancelled=False,
             finished_epoch=None,
             repair_sequence=0,
@@ -262,9 +261,7 @@ def new_settings(
         incarnation=new_incarnation(),
         start=strategy.start(job.name, upstream, described),
         offset_at_creation=described.offset,
-        paused=job.paused,
-        rate_limit=job.rate_limit,
-        parallelism=job.parallelism,
+        **_initial_settings(job),
         requested_by=requested_by,
         requested_at=requested_at,
     )
@@ -361,6 +358,10 @@ def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
 
 def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
     return view_identity(settings.definition.view_location, store.storage_options)
+
+
+def _initial_settings(job: BackfillJob) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in INITIAL_SETTINGS}
 
 
 def new_incarnation() -> str:

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.table_version import commit_fields
 from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.protocol.rate import NextLimit
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import SnapshotPlan
@@ -135,15 +136,18 @@ class Basis:
             return None
         return max((read.offset for read in previous.view_after), default=None)
 
-    def window_end(self, upstream: Source, newest: Offset) -> Offset:
+    def window_end(self, upstream: Source, newest: Offset, rate_limit: int | None) -> Offset:
         """
         Return the offset that the next window ends at.
 
         :param newest: the newest offset that it may end at.
+        :param rate_limit: the next epoch's rate limit, in rows.
         """
         if self.state.completed or newest < self.from_offset:
             return newest
-        return self.strategy.window_end(self.settings, self.state, upstream, self.from_offset, newest)
+        return self.strategy.window_end(
+            self.settings, self.state, upstream, self.from_offset, newest, rate_limit=rate_limit
+        )
 
     def completes(self, chunk: SnapshotPlan) -> bool:
         """Return whether every vnode is Completed after a chunk is read."""
@@ -191,6 +195,7 @@ class PlannedEpoch:
     :param waits: whether it leaves the changes of rows that were read before to a later epoch.
     :param changes_after: the offset after which it looks for changes.
     :param needs_changes: whether it writes changes to any table.
+    :param limit: its rate limit.
     """
 
     chunk: SnapshotPlan
@@ -199,15 +204,19 @@ class PlannedEpoch:
     waits: bool
     changes_after: Offset
     needs_changes: bool
+    limit: NextLimit
 
 
-def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_wait: bool) -> PlannedEpoch:
+def plan_epoch(
+    basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_wait: bool, limit: NextLimit
+) -> PlannedEpoch:
     """
     Return what the next epoch does.
 
     :param chunk: the chunk that it reads.
     :param chunk_offset: the upstream's offset of the chunk.
     :param may_wait: whether the changes of read rows may wait.
+    :param limit: the rate limit that the chunk was planned with.
     """
     state, read_before = basis.state, basis.read_before
     completes = basis.completes(chunk)
@@ -220,6 +229,7 @@ def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_w
         changes_after=basis.from_offset if waits else basis.oldest_offset,
         # Some strategies take the changes of rows that are not read yet, too.
         needs_changes=(bool(read_before) and not waits) or (basis.strategy.takes_all_changes and not state.completed),
+        limit=limit,
     )
 
 
@@ -277,7 +287,8 @@ def next_barrier(
         vnode_ranges=chunk.vnode_ranges,
         repair=repair,
         completes=planned.completes,
-        rate_limit=settings.rate_limit,
+        rate_limit=planned.limit.rows,
+        rate=planned.limit.pinned(settings.rate_limit),
         parallelism=settings.parallelism,
         paused=settings.paused,
         mutations=tuple(mutation for mutation in mutations if mutation is not None),

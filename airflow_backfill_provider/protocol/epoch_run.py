@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.spark_load import load_of_all
 from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.core.table_version import TableVersions, commit_fields
 from airflow_backfill_provider.protocol.clock import Clock
@@ -124,6 +125,7 @@ class EpochRun:
             **commit_fields(tables),
             watermark=done.upstream.watermark,
             seconds=writes.seconds,
+            load=writes.load,
             committed_at=self.clock(),
             given_up=done.given_up is not None,
         )
@@ -139,12 +141,13 @@ def reported_by(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.
         rows=dict(writes.rows),
         rows_added=writes.rows_added,
         seconds=writes.seconds,
+        load=writes.load,
         reported_at=now,
     )
 
 
 def together(reports: Sequence[EpochReport]) -> EpochWrites:
-    """Return the sum of an epoch's reports; for parallel parts, the seconds of the slowest."""
+    """Return the sum of an epoch's reports; for parallel parts, the seconds of the slowest and their load together."""
     rows: dict[int, int] = {}
     seconds: dict[str, float] = {}
     for report in reports:
@@ -154,7 +157,8 @@ def together(reports: Sequence[EpochReport]) -> EpochWrites:
             for vnode, count in report.rows.items():
                 rows[vnode] = rows.get(vnode, 0) + count
     changes = next(report for report in reports if report.part is None)
-    return EpochWrites(rows, sum(changes.rows.values()), seconds, changes.rows_added)
+    load = load_of_all([report.load for report in reports if report.part is not None] or [changes.load])
+    return EpochWrites(rows, sum(changes.rows.values()), seconds, changes.rows_added, load)
 
 
 def require_current(barrier: Barrier, settings: JobSettings, store: BackfillStore) -> None:

@@ -28,6 +28,7 @@ from airflow_backfill_provider.protocol.decision import (
     why_idle,
 )
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
+from airflow_backfill_provider.protocol.rate import next_limit
 from airflow_backfill_provider.protocol.succession import hand_over
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -151,7 +152,10 @@ def _next_barrier(
     newest, covered = _newest(upstream, basis, until)
     if newest is None:
         return None, covered
-    described = upstream.at(basis.window_end(upstream, newest))
+    limit = next_limit(
+        basis.settings, basis.previous, newest, store=store, upstream=upstream, completed=basis.state.completed
+    )
+    described = upstream.at(basis.window_end(upstream, newest, limit.rows))
     described.require_same_table(basis.settings.upstream)
     described.require_as_created(basis.settings.upstream)
     if basis.previous is not None:
@@ -159,8 +163,8 @@ def _next_barrier(
     state_is_newer = basis.state.epoch > basis.last_known_epoch
     basis.require_state(store.last_epoch() if state_is_newer else basis.last_epoch, store.location)
     may_wait = basis.could_wait and _changes_may_wait(upstream, basis, now)
-    chunk = _chunk(tables, basis, described.offset, newest, may_wait=may_wait)
-    planned = plan_epoch(basis, *chunk, may_wait=may_wait)
+    chunk = _chunk(tables, basis, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
+    planned = plan_epoch(basis, *chunk, may_wait=may_wait, limit=limit)
     after = planned.changes_after
     has_changes = hinges_on_changes(basis, planned) and upstream.has_changes(after, described.offset)
     idle = why_idle(basis, planned, has_changes=has_changes)
@@ -212,7 +216,7 @@ def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, r
 
 
 def _chunk(
-    tables: _Tables, basis: Basis, to_offset: Offset, newest: Offset, *, may_wait: bool
+    tables: _Tables, basis: Basis, to_offset: Offset, newest: Offset, *, may_wait: bool, rate_limit: int | None
 ) -> tuple[SnapshotPlan, Offset]:
     """
     Return the epoch's chunk, and the upstream's offset to read it at.
@@ -224,6 +228,7 @@ def _chunk(
         return plan_snapshot(
             Situation(
                 settings=basis.settings,
+                rate_limit=rate_limit,
                 state=basis.state,
                 upstream=tables.upstream,
                 from_offset=basis.from_offset,

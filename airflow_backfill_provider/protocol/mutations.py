@@ -10,13 +10,15 @@ snapshot stops; changes are still applied. Ports ``Mutation::Pause``, ``Resume``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import cast
 
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
-from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT, encoded_key, require_parallelism
+from airflow_backfill_provider.core.job import encoded_key, require_parallelism
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
+from airflow_backfill_provider.core.rate_limit import AUTO, AskedRate, RateLimit
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 from airflow_backfill_provider.protocol import Clock, clean_up_after_cancelling, utc_now
@@ -28,33 +30,55 @@ MOST_KEYS = 10_000
 """The most keys in one repair; the barrier pins each of them."""
 
 
+class Kept(Enum):
+    """Stands for a setting that a mutation leaves as it is, where ``None`` is a value."""
+
+    KEPT = "kept"
+
+
 def pause_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """Read no snapshot from the next barrier on; changes are still applied."""
-    return _mutate(steered(store), SettingsChange.PAUSE, requested_by, clock, paused=True)
+    return _mutate(steered(store), SettingsChange.PAUSE, requested_by, clock, _fixed(paused=True))
 
 
 def resume_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """Read the snapshot again from the next barrier on."""
-    return _mutate(steered(store), SettingsChange.RESUME, requested_by, clock, paused=False)
+    return _mutate(steered(store), SettingsChange.RESUME, requested_by, clock, _fixed(paused=False))
 
 
 def throttle_job(
-    rate_limit: int | None, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now
+    rate_limit: RateLimit,
+    *,
+    store: BackfillStore,
+    requested_by: str,
+    target_epoch_seconds: float | None = None,
+    max_rows_per_second: int | Kept | None = Kept.KEPT,
+    clock: Clock = utc_now,
 ) -> JobSettings:
     """
     Limit the snapshot rows of an epoch from the next barrier on.
 
-    :param rate_limit: rows; ``None`` is unlimited, 0 reads none.
-    :raises InvalidJobError: if it is negative.
+    :param rate_limit: rows; ``None`` is unlimited, 0 reads none, ``auto`` follows the measured speed.
+    :param target_epoch_seconds: how long an epoch should take with ``auto``; ``None`` keeps what is in force, or 60.
+    :param max_rows_per_second: the pace; ``None`` is unlimited. By default it is kept.
+    :raises InvalidJobError: if a value is not allowed, or there is a target without ``auto``.
     """
-    if rate_limit is not None and not 0 <= rate_limit <= GREATEST_RATE_LIMIT:
-        raise InvalidJobError(
-            f"rate_limit: {rate_limit} is not allowed; allowed are null (unlimited), 0 (reads none) and up to "
-            f"{GREATEST_RATE_LIMIT}"
-        )
-    return _mutate(
-        steered(store), SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit
+    AskedRate.checked(
+        rate_limit=rate_limit,
+        target_epoch_seconds=target_epoch_seconds,
+        max_rows_per_second=None if isinstance(max_rows_per_second, Kept) else max_rows_per_second,
     )
+
+    def wanted(settings: JobSettings) -> dict[str, object]:
+        target = target_epoch_seconds if target_epoch_seconds is not None else settings.target_epoch_seconds
+        kept = isinstance(max_rows_per_second, Kept)
+        return {
+            "rate_limit": rate_limit,
+            "target_epoch_seconds": target if rate_limit == AUTO else None,
+            "max_rows_per_second": settings.max_rows_per_second if kept else max_rows_per_second,
+        }
+
+    return _mutate(steered(store), SettingsChange.THROTTLE, requested_by, clock, wanted, value=rate_limit)
 
 
 def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
@@ -67,7 +91,8 @@ def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, cl
     settings = store.settings()
     require_parallelism(parallelism, settings.definition.vnode_count)
     KINDS.named(settings.strategy).require_parallelism(parallelism, settings)
-    return _mutate(store, SettingsChange.RESCALE, requested_by, clock, parallelism=parallelism, value=parallelism)
+    wanted = _fixed(parallelism=parallelism)
+    return _mutate(store, SettingsChange.RESCALE, requested_by, clock, wanted, value=parallelism)
 
 
 def repair_job(
@@ -123,24 +148,34 @@ def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     The strategy's tables are deleted, unless the job keeps them; if an epoch is pinned, after it is committed.
     Cancelling again completes a cancellation that died. A rebuild that grows beside the view ends, too.
     """
-    settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True, successor=None)
+    settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, _fixed(cancelled=True, successor=None))
     clean_up_after_cancelling(store)
     delete_unused(store)
     return settings
 
 
-def _mutate(
-    store: BackfillStore, change: SettingsChange, requested_by: str, clock: Clock, **fields: object
-) -> JobSettings:
-    wanted = {name: value for name, value in fields.items() if name != "value"}
+def _fixed(**fields: object) -> Callable[[JobSettings], Mapping[str, object]]:
+    """Return a change of the settings to values that do not depend on those in force."""
+    return lambda _: fields
 
+
+def _mutate(
+    store: BackfillStore,
+    change: SettingsChange,
+    requested_by: str,
+    clock: Clock,
+    wanted: Callable[[JobSettings], Mapping[str, object]],
+    *,
+    value: RateLimit = None,
+) -> JobSettings:
     def apply(settings: JobSettings) -> JobSettings | None:
         if settings.cancelled and change is SettingsChange.CANCEL:
             return None
         require_not_cancelled(settings)
-        if all(getattr(settings, name) == value for name, value in wanted.items()):
+        fields = wanted(settings)
+        if all(getattr(settings, name) == field for name, field in fields.items()):
             return None
-        return settings.changed(change, requested_by=requested_by, requested_at=clock(), **fields)
+        return settings.changed(change, requested_by=requested_by, requested_at=clock(), value=value, **fields)
 
     return store.change_settings(apply)
 

@@ -90,7 +90,8 @@ def settings_row(settings: JobSettings) -> pa.Table:
         "sequence": settings.sequence,
         "change": settings.change.value,
         "paused": settings.paused,
-        "rate_limit": settings.rate_limit,
+        # The column holds numbers; the record says whether an empty one means auto or unlimited.
+        "rate_limit": settings.rate_limit if isinstance(settings.rate_limit, int) else None,
         "cancelled": settings.cancelled,
         "finished_epoch": settings.finished_epoch,
         "incarnation": settings.incarnation,

@@ -83,6 +83,8 @@ class Situation:
     The facts that the next chunk is planned from.
 
     :param settings: the settings in force.
+    :param rate_limit: the most snapshot rows of the epoch; ``None`` is unlimited, 0 reads none. With ``auto`` it
+        follows from the epochs before, so it is not in the settings.
     :param state: the committed state; at least one vnode is not Completed.
     :param upstream: the upstream.
     :param from_offset: the upstream's offset that the previous epoch ended with.
@@ -93,6 +95,7 @@ class Situation:
     """
 
     settings: JobSettings
+    rate_limit: int | None
     state: BackfillState
     upstream: Source
     from_offset: Offset
@@ -207,7 +210,14 @@ class Strategy(ABC):
         """
 
     def window_end(
-        self, settings: JobSettings, state: BackfillState, upstream: Source, from_offset: Offset, newest: Offset
+        self,
+        settings: JobSettings,
+        state: BackfillState,
+        upstream: Source,
+        from_offset: Offset,
+        newest: Offset,
+        *,
+        rate_limit: int | None,
     ) -> Offset:
         """
         Return the offset that the next window of an unfinished job ends at; by default the newest.
@@ -216,8 +226,9 @@ class Strategy(ABC):
 
         :param from_offset: the offset that the window begins after.
         :param newest: the newest offset that it may end at.
+        :param rate_limit: the rate limit in force, for a strategy that reads changes by it.
         """
-        del settings, state, upstream, from_offset
+        del settings, state, upstream, from_offset, rate_limit
         return newest
 
     def files_needed(self, settings: JobSettings, state: BackfillState) -> Offset | None:

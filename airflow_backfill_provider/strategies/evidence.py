@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics
+from airflow_backfill_provider.core.auto_rate import Outlook, epochs_for, limit_in_force
+from airflow_backfill_provider.core.file_statistics import FileStatistics, mean_row_bytes
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder, KeyValue
 from airflow_backfill_provider.core.kinds import shape_of
+from airflow_backfill_provider.core.rate_limit import AskedRate
 from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -82,7 +84,9 @@ class Evidence:
         """The number of epochs that will read a chunk."""
         if self.job.rate_limit == 0:
             return EPOCHS_OF_A_PAUSED_JOB
-        return max(math.ceil(self.rows / self.job.rate_limit), 1) if self.job.rate_limit else 1
+        rate, row_bytes = self.job.rate, mean_row_bytes(self.files)
+        first = limit_in_force(rate, (), Outlook(row_bytes=row_bytes)).rows
+        return epochs_of(self.rows, rate, first=first, row_bytes=row_bytes)
 
     def cost(self, size: int, *, parallelism: int) -> CostEstimate:
         """
@@ -97,6 +101,22 @@ class Evidence:
         return CostEstimate(
             rows=self.rows, bytes=size, epochs=epochs, spark_runs=applications, hours=round(seconds / 3600, 3)
         )
+
+
+def epochs_of(rows: int, asked: AskedRate, *, first: int | None, row_bytes: float | None) -> int:
+    """
+    Estimate how many epochs read some rows. No row takes one epoch, too, which finds that there is none.
+
+    :param first: the rate limit of the first of these epochs; ``None`` if it is unlimited.
+    :param row_bytes: the size of a row in the upstream's files; ``None`` if it is unknown.
+    """
+    if not first:
+        return 1
+    if not asked.is_auto:
+        return max(math.ceil(rows / first), 1)
+    steady = int(asked.target * BYTES_PER_SECOND / row_bytes) if row_bytes else first
+    most = asked.most_by_pace
+    return max(epochs_for(rows, first=first, steady=steady if most is None else min(steady, most)), 1)
 
 
 class _Event(NamedTuple):

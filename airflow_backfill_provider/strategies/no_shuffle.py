@@ -80,7 +80,7 @@ class NoShuffle(Strategy):
             return SnapshotPlan(row_count)
         files, keys = upstream.blocks_of_job(offset, settings)
         unread = [scan.unread(situation.state)]
-        parts = plan_parts(files, unread=unread, rate_limit=settings.rate_limit, order=scan.order, keys=keys)
+        parts = plan_parts(files, unread=unread, rate_limit=situation.rate_limit, order=scan.order, keys=keys)
         return SnapshotPlan(row_count, parts)
 
     def reader(self, context: ReaderContext) -> SnapshotReader:

@@ -121,6 +121,7 @@ class History:
         offset = offset_of(dict(enumerate(self.ends)))
         situation = Situation(
             settings=job,
+            rate_limit=job.rate_limit,
             state=self.state,
             upstream=Appended(NumberedSplits(*self.begins)),
             from_offset=offset_of(dict(enumerate(self.read_up_to))),

@@ -51,7 +51,8 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
             )
         return SnapshotPlan(_rows_of_job(settings, upstream, offset, rows), prepares=True)
     # Without a rate limit the chunk need not be counted.
-    counts = settings.reads_snapshot and settings.rate_limit is not None
+    rate_limit = situation.rate_limit
+    counts = settings.reads_snapshot and rate_limit is not None
     coming = upstream.window_changes(settings, from_offset, offset) if counts else None
     files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
     row_count = sum(file.row_count for file in files)
@@ -60,7 +61,6 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
     owned = _vnode_ranges(settings, state, files, previous)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count, vnode_ranges=owned)
-    rate_limit = settings.rate_limit
     parts = plan_parts(
         files,
         unread=[settings.scan.unread(state, vnodes) for vnodes in owned],

@@ -64,7 +64,9 @@ class ArrangementReader(SnapshotReader):
         with epoch_errors(f"creating the arrangement of job {settings.job['name']}"):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             rows = upstream.row_count(start.offset)
-            self._table.ensure(start.offset, rows=rows, rate_limit=settings.rate_limit)
+            # Chunks that follow the measured speed grow, so files are as large as without a limit.
+            chunk = settings.rate_limit if isinstance(settings.rate_limit, int) else None
+            self._table.ensure(start.offset, rows=rows, rate_limit=chunk)
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     def wanted(self, visible: Column, barrier: Barrier) -> Column:

@@ -53,7 +53,7 @@ def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
     parts = plan_parts(
         statistics,
         unread=[(KeyRange(unread.after, end),)],
-        rate_limit=settings.rate_limit,
+        rate_limit=situation.rate_limit,
         order=order,
         keys=keys,
     )

@@ -115,12 +115,20 @@ class Snapshot(Strategy):
         return None if state.completed or are_files_read(state) else settings.first_offset
 
     def window_end(
-        self, settings: JobSettings, state: BackfillState, upstream: Source, from_offset: Offset, newest: Offset
+        self,
+        settings: JobSettings,
+        state: BackfillState,
+        upstream: Source,
+        from_offset: Offset,
+        newest: Offset,
+        *,
+        rate_limit: int | None,
     ) -> Offset:
         """Return the pinned version until all files are read, and then the end of the next step."""
         from airflow_backfill_provider.strategies.snapshot.planning import replay_end
 
-        return replay_end(settings, state, upstream, from_offset, newest)
+        del settings
+        return replay_end(state, upstream, from_offset, newest, rate_limit=rate_limit)
 
     def placed(
         self, spark: SparkSession, settings: JobSettings, upstream: Source, storage_options: Mapping[str, str] | None

@@ -43,15 +43,15 @@ def are_files_read(state: BackfillState) -> bool:
     return isinstance(progress, InProgress) and progress.position == FILES_END
 
 
-def replay_end(settings: JobSettings, state: BackfillState, upstream: Source, after: Offset, newest: Offset) -> Offset:
+def replay_end(
+    state: BackfillState, upstream: Source, after: Offset, newest: Offset, *, rate_limit: int | None
+) -> Offset:
     """Return where the next window ends: nowhere new while files are read, then after about as many changes as fit."""
     if not are_files_read(state):
         return after
-    if settings.rate_limit is None:
+    if rate_limit is None:
         return newest
-    return files_of(upstream).few_changes(
-        after, newest, rows=settings.rate_limit, steps=newest.distance_from(after) // REPLAYS
-    )
+    return files_of(upstream).few_changes(after, newest, rows=rate_limit, steps=newest.distance_from(after) // REPLAYS)
 
 
 def plan_files(situation: Situation) -> SnapshotPlan:
@@ -68,12 +68,12 @@ def plan_files(situation: Situation) -> SnapshotPlan:
     row_count = round(sum(file.live for file in files) * share)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count)
-    runs = [*_runs(files, position_of(shared(state)), settings.rate_limit, share)]
+    runs = [*_runs(files, position_of(shared(state)), situation.rate_limit, share)]
     parts = [
         _plan(part, files, _covered(part, files, is_present=is_present))
         for part in _divided(runs, settings.parallelism)
     ]
-    parts[0] = replace(parts[0], warnings=_warnings(files, settings.rate_limit))
+    parts[0] = replace(parts[0], warnings=_warnings(files, situation.rate_limit))
     return SnapshotPlan(row_count, tuple(parts))
 
 

@@ -32,7 +32,7 @@ def plan_splits(situation: Situation, scan: VnodeScan) -> SnapshotPlan:
     if not settings.reads_snapshot:
         return SnapshotPlan(bounds.size, vnode_ranges=owned)
     left = [sum(places.size for places in places_of(scan, scan.unread(state, vnodes), left_of)) for vnodes in owned]
-    shares = fair_shares(left, settings.rate_limit)
+    shares = fair_shares(left, situation.rate_limit)
     parts = []
     for vnodes, share, rest in zip(owned, shares, left, strict=True):
         ranges = next_ranges(scan, state, left_of, limit=share, vnodes=vnodes)

@@ -48,6 +48,17 @@ def test_unlimited_is_one_epoch(job):
     assert plan_of(job)["epochs"] == 1
 
 
+def test_auto_says_what_it_begins_with_and_estimates_the_epochs(job):
+    job.write(rate_limit="auto", target_epoch_seconds=0.001)
+    plan = plan_of(job)
+    assert plan["rate_limit"] == "auto"
+    assert 1 <= plan["effective_rate_limit"] < plan["rows"]
+    assert plan["rate_limit_reason"].startswith("because no speed is measured yet; it begins with about 1.0 KiB of")
+    assert plan["epochs"] >= 2
+    assert plan["estimates"]["no_shuffle"]["epochs"] == plan["epochs"]
+    assert f"auto: {plan['effective_rate_limit']} rows per epoch, because no speed" in job("plan").stdout
+
+
 def test_rate_limit_zero_has_no_epochs(job):
     job.write(rate_limit=0)
     assert plan_of(job)["epochs"] is None

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.rate_limit import PinnedRate
 from airflow_backfill_provider.core.requester import Requester
 from tests.builders import NOW, barrier_of, order_of, part_of, visible_after, window_of
 
@@ -67,6 +68,7 @@ DECIDING = {
 }
 NOT_DECIDING = {
     "rate_limit": [None, 0, 7],
+    "rate": PinnedRate(asked="auto", reason="because of nothing", row_bytes=9.5),
     "parallelism": 2,
     "vnode_ranges": [((0, 1), (2, 3)), ((0, 2), (3, 3))],
     "completes": True,

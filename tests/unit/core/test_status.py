@@ -8,6 +8,7 @@ import pytest
 
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.rate_limit import PinnedRate
 from airflow_backfill_provider.core.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status import (
     ALMOST_DONE,
@@ -149,6 +150,17 @@ def test_a_job_that_reads_nothing_has_no_estimated_end(change):
         settings.rate_limit,
         settings.cancelled,
     )
+
+
+def test_auto_shows_what_the_newest_barrier_has_and_why():
+    barriers, commits = running(2)
+    auto = settings_of(rate_limit="auto")
+    found = status_of(InProgress((9,), 200), barriers, commits, settings=auto)
+    assert (found.rate_limit, found.effective_rate_limit, found.rate_limit_reason) == ("auto", None, "")
+    barriers[-1] = barriers[-1].model_copy(update={"rate": PinnedRate(asked="auto", reason="because"), "rate_limit": 7})
+    found = status_of(InProgress((9,), 200), barriers, commits, settings=auto)
+    assert (found.rate_limit, found.effective_rate_limit, found.rate_limit_reason) == ("auto", 7, "because")
+    assert (found.target_epoch_seconds, found.max_rows_per_second) == (60, None)
 
 
 def test_the_speed_is_that_of_the_newest_epochs_that_read_anything():

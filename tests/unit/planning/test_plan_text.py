@@ -26,6 +26,8 @@ def plan_of(**changes: Any) -> BackfillPlan:
         "rows_left": 700,
         "bytes": 2**20,
         "rate_limit": 300,
+        "effective_rate_limit": changes.get("rate_limit", 300),
+        "rate_limit_reason": "",
         "parallelism": 1,
         "epochs": 3,
         "first_epoch_files": 2,
@@ -91,6 +93,9 @@ def test_an_arrangement_is_made_at_creation_and_then_read():
 def test_rate_limit_and_parallelism():
     assert facts(rate_limit=None)["rate limit"] == "unlimited"
     assert facts(rate_limit=0)["rate limit"] == "0 rows per epoch"
+    begins = {"effective_rate_limit": 5000, "rate_limit_reason": "because no speed is measured yet"}
+    found = facts(rate_limit="auto", **begins)["rate limit"]
+    assert found == "auto: 5,000 rows per epoch, because no speed is measured yet"
     assert "parallel" not in facts()
     assert facts(parallelism=4)["parallel"] == "4 task runs share each epoch"
 

@@ -24,6 +24,7 @@ from airflow_backfill_provider.protocol.decision import (
     plan_epoch,
     why_idle,
 )
+from airflow_backfill_provider.protocol.rate import NextLimit
 from airflow_backfill_provider.strategies.base import SnapshotPlan
 from tests.builders import NOW, barrier_of, commit_of, job_of, settings_of, window_of
 from tests.unit.strategies.scan_states import state_of
@@ -63,7 +64,8 @@ def fresh(**changes):
 
 
 def planned(basis, chunk=NOTHING, *, may_wait=False, offset=7):
-    return plan_epoch(basis, chunk, Offset(offset), may_wait=may_wait)
+    limit = NextLimit(basis.settings.rate.fixed)
+    return plan_epoch(basis, chunk, Offset(offset), may_wait=may_wait, limit=limit)
 
 
 # --- what is known --------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ def planned(upstream, *, progress=None, settings):
     latest = upstream.latest()
     situation = Situation(
         settings=settings,
+        rate_limit=settings.rate_limit,
         state=state,
         upstream=upstream,
         from_offset=latest,

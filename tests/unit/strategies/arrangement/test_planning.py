@@ -68,6 +68,7 @@ def planned(orders, tmp_path, *, previous=None, job=None, **changes):
     settings = settings_of(definition, strategy="arrangement", **changes)
     situation = Situation(
         settings=settings,
+        rate_limit=settings.rate_limit,
         state=settings.scan.initial(0),
         upstream=orders.table,
         from_offset=offset_of(0),

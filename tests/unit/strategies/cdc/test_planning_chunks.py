@@ -96,6 +96,7 @@ def planned(upstream, location, readings, *, position=None, previous=None, keys=
     latest = upstream.latest()
     situation = Situation(
         settings=settings,
+        rate_limit=settings.rate_limit,
         state=scan.initial(0) if position is None else state_of(*[InProgress((position,), 1)] * scan.vnode_count),
         upstream=upstream,
         from_offset=latest,

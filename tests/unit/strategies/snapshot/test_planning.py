@@ -56,6 +56,7 @@ def plan(*files, rate_limit, position=None, newest=LATER, **changes):
         state = BackfillState(1, (InProgress(position, 1),) * len(state.vnodes))
     situation = Situation(
         settings=wanted,
+        rate_limit=wanted.rate_limit,
         state=state,
         upstream=Upstream(files),
         from_offset=V0,
@@ -152,7 +153,7 @@ def test_the_window_stays_at_the_pinned_version_until_all_files_are_read(positio
     state = wanted.scan.initial(0)
     if position is not None:
         state = BackfillState(1, (InProgress(position, 1),) * len(state.vnodes))
-    assert replay_end(wanted, state, upstream, V0, Offset(40)) == end
+    assert replay_end(state, upstream, V0, Offset(40), rate_limit=rate_limit) == end
     assert upstream.asked == asked
 
 

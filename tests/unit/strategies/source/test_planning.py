@@ -41,6 +41,7 @@ def situation_of(offset, *, state=None, splits=None, first=NONE, previous=None, 
     settings = settings_of(job, strategy="source", types=TYPES, start=HistoryPoint(offset=first), **changes)
     return Situation(
         settings=settings,
+        rate_limit=settings.rate_limit,
         state=settings.scan.initial(0) if state is None else state,
         upstream=Appended(splits or NumberedSplits()),
         from_offset=first,
