@@ -34,7 +34,7 @@ class Runner:
     :param engine: creates the engine when there is an epoch to run.
     :param requester: the user at the terminal.
     :param view: shows the progress.
-    :param sleep: waits before a retry.
+    :param sleep: waits before a retry, and between epochs to keep the job's pace.
     """
 
     backfill: Backfill
@@ -43,6 +43,7 @@ class Runner:
     view: ProgressView
     sleep: Callable[[float], None] = time.sleep
     _made: Engine | None = None
+    _shown: JobStatus | None = None
 
     def run(self, *, max_epochs: int | None, until_finished: bool) -> None:
         """
@@ -84,6 +85,7 @@ class Runner:
             requester=self.requester,
             run=protocol.run_with(self._engine, store=self.backfill.store, by=str(self.requester)),
             attempt=self._retrying,
+            wait=self._wait,
         )
 
     def step(self) -> Injection:
@@ -129,9 +131,15 @@ class Runner:
         error = state.outcome.exception() if state.outcome else None
         self.view.say(f"{' '.join(str(error).split())}; trying again ({state.attempt_number} of {RETRIES})")
 
+    def _wait(self, seconds: float) -> None:
+        """Wait before the next epoch, because the job has a pace; Ctrl-C ends it."""
+        if self._shown is not None:
+            self.view.show(self._shown, "waits, to keep to max_rows_per_second")
+        self.sleep(seconds)
+
     def show(self, activity: str = "") -> JobStatus:
         """Draw the job's progress."""
-        status = self.backfill.status()
+        status = self._shown = self.backfill.status()
         self.view.show(status, activity)
         return status
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
+from airflow_backfill_provider.protocol.pacing import Pacer, Wait
 from airflow_backfill_provider.protocol.run import run_barrier
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.state.store import BackfillStore
@@ -41,6 +43,8 @@ class EpochLoop:
     :param until: as in :func:`~airflow_backfill_provider.protocol.inject.inject_barrier`.
     :param epochs: how many barriers a task run may pin, in all its tries; other requesters have no limit.
     :param attempt: calls a step, for example with retries.
+    :param wait: waits some seconds between epochs, to keep the job's pace. ``None`` keeps none: for a loop of single
+        epochs, whose pace is the schedule's.
     """
 
     store: BackfillStore
@@ -51,6 +55,7 @@ class EpochLoop:
     epochs: int = 1
     clock: Clock = utc_now
     attempt: Callable[[Callable[[], Injection]], Injection] = once
+    wait: Wait | None = None
 
     def step(self) -> Injection:
         """
@@ -82,6 +87,11 @@ class EpochLoop:
         :raises BackfillError: if an epoch fails; the epochs before it are committed.
         """
         step = self.step if pinned is None else partial(self._run_pinned, pinned)
+        pacer = (
+            None
+            if self.wait is None
+            else Pacer(store=self.store, wait=self.wait, clock=self.clock, began_at=self.clock())
+        )
         while True:
             done = self.attempt(step)
             yield done
@@ -90,6 +100,9 @@ class EpochLoop:
             if self._is_rebuilt(done.barrier):
                 yield Injection(None, reason=REBUILT)
                 return
+            if pacer is not None and done.commit is not None:
+                pacer.rows += done.commit.snapshot_read_row_count
+                pacer.until_due()
             step = self.step
 
     def _run_pinned(self, pinned: Barrier) -> Injection:
@@ -147,6 +160,7 @@ def run_epochs(
     until: dt.datetime | None = None,
     epochs: int = 1,
     clock: Clock = utc_now,
+    wait: Wait = time.sleep,
 ) -> Iterator[Injection]:
     """
     Run a pinned barrier, and then as many as the task run that requested it may still pin.
@@ -156,6 +170,7 @@ def run_epochs(
     :param engine: makes the engine that runs a barrier; the same for all.
     :param until: as in :class:`EpochLoop`.
     :param epochs: as in :class:`EpochLoop`.
+    :param wait: as in :class:`EpochLoop`.
     :raises BackfillError: if an epoch fails; the epochs before it are committed.
     """
     loop = EpochLoop(
@@ -166,6 +181,7 @@ def run_epochs(
         until=until,
         epochs=epochs,
         clock=clock,
+        wait=wait,
     )
     return itertools.islice(loop.after(barrier), epochs)
 

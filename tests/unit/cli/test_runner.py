@@ -6,6 +6,8 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli import runner
+from airflow_backfill_provider.cli.output import console
+from airflow_backfill_provider.cli.views import LineView
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
@@ -30,6 +32,32 @@ def test_run_runs_one_epoch(created, engine):
 def test_max_epochs(created, engine):
     assert created("run", "--max-epochs", "2").exit_code == 0
     assert engine.executed == [1, 2]
+
+
+def test_a_run_of_several_epochs_waits_for_its_pace_and_shows_it(created, engine):
+    """Until the pace is taken away while it waits."""
+    store, shown, waits = created.backfill.store, [], []
+    mutations.throttle_job(300, max_rows_per_second=1, store=store, requested_by="x")
+
+    class View(LineView):
+        def show(self, status, activity="", notes=()):
+            shown.append(activity)
+
+    def wait(seconds):
+        waits.append(seconds)
+        mutations.throttle_job(300, max_rows_per_second=None, store=store, requested_by="x")
+
+    running = runner.Runner(
+        backfill=created.backfill,
+        engine=lambda: engine,
+        requester=Requester(user="vera"),
+        view=View(console()),
+        sleep=wait,
+    )
+    running.run(max_epochs=2, until_finished=False)
+    assert engine.executed == [1, 2]
+    assert waits == [1.0]
+    assert "waits, to keep to max_rows_per_second" in shown
 
 
 def test_until_finished_marks_the_view_finished(created, engine):
