@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from airflow_backfill_provider.engine.commit_safety import require_exclusive_pla
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.job_rows import are_few
+from airflow_backfill_provider.engine.load_meter import LoadMeter
 from airflow_backfill_provider.engine.session import pin_settings, prepare_session
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
 from airflow_backfill_provider.execution.compared_sides import ComparedSides
@@ -129,7 +131,9 @@ class SparkEngine:
         :param since: the tables' versions after the previous epoch; ``None`` if there was none.
         :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
         """
-        return EpochEvaluator(self._tables.open(settings), barrier, since).whole_epoch()
+        meter = LoadMeter(self._spark)
+        writes = EpochEvaluator(self._tables.open(settings), barrier, since).whole_epoch()
+        return replace(writes, load=meter.load())
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """
@@ -137,7 +141,9 @@ class SparkEngine:
 
         :raises BackfillError: as :meth:`execute`.
         """
-        return EpochEvaluator(self._tables.open(settings), barrier, since).changes()
+        meter = LoadMeter(self._spark)
+        writes = EpochEvaluator(self._tables.open(settings), barrier, since).changes()
+        return replace(writes, load=meter.load())
 
     def read_part(
         self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
@@ -147,7 +153,9 @@ class SparkEngine:
 
         :raises BackfillError: as :meth:`execute`.
         """
-        return EpochEvaluator(self._tables.open(settings), barrier, since).part(part)
+        meter = LoadMeter(self._spark)
+        writes = EpochEvaluator(self._tables.open(settings), barrier, since).part(part)
+        return replace(writes, load=meter.load())
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
