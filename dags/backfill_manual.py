@@ -67,12 +67,13 @@ params = {
         title="Change",
         description_md="Takes effect with the first of the epochs, and stays in force after this DAG run.",
         type="string",
-        enum=["none", "pause", "resume", "throttle", "rescale", "repair", "cancel"],
+        enum=["none", "pause", "resume", "throttle", "auto", "rescale", "repair", "cancel"],
         values_display={
             "none": "None: keep the settings",
             "pause": "Pause: read no snapshot, still apply changes",
             "resume": "Resume: read the snapshot again",
             "throttle": "Throttle: change the rate limit",
+            "auto": "Auto: let the rate limit follow the measured speed",
             "rescale": "Rescale: change how many task runs share an epoch",
             "repair": "Repair: write chosen rows of the view again",
             "cancel": "Cancel: stop the job for good; no epochs run",
@@ -85,6 +86,14 @@ params = {
         description_md="Snapshot rows per epoch. Empty is unlimited, **0** reads none. Only with *Throttle*.",
         type=["integer", "null"],
         minimum=0,
+        section=SETTINGS,
+    ),
+    "target_epoch_seconds": Param(
+        None,
+        title="Auto: seconds per epoch",
+        description_md="How long an epoch should take. Empty keeps what is in force, or **60**. Only with *Auto*.",
+        type=["number", "null"],
+        exclusiveMinimum=0,
         section=SETTINGS,
     ),
     "parallelism": Param(
@@ -195,6 +204,12 @@ with DAG(
             PauseBackfillOperator(task_id="pause", job=job),
             ResumeBackfillOperator(task_id="resume", job=job),
             ThrottleBackfillOperator(task_id="throttle", job=job, rate_limit="{{ params.rate_limit }}"),
+            ThrottleBackfillOperator(
+                task_id="auto",
+                job=job,
+                rate_limit="auto",
+                target_epoch_seconds="{{ params.target_epoch_seconds }}",
+            ),
             RescaleBackfillOperator(task_id="rescale", job=job, parallelism="{{ params.parallelism }}"),
             RepairBackfillOperator(
                 task_id="repair", job=job, vnodes="{{ params.vnodes }}", keys="{{ params['keys'] | tojson }}"

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider.core.errors import InvalidRemoteError
+from airflow_backfill_provider.core.rate_limit import AUTO, GREATEST_RATE_LIMIT, RateLimit
 from airflow_backfill_provider.core.remote import Remote, is_remote
-
-LARGEST_RATE_LIMIT = 2**63 - 1
 
 
 def _job_file(value: Path) -> Path:
@@ -20,17 +19,36 @@ def _job_file(value: Path) -> Path:
     return value
 
 
-def rate_limit_of(value: str) -> int | None:
+def rate_limit_of(value: str) -> RateLimit:
     """
-    Read a rate limit: a number of rows, or ``none``.
+    Read a rate limit: a number of rows, ``auto``, or ``none``.
+
+    :raises typer.BadParameter: for anything else.
+    """
+    if value.lower() == AUTO:
+        return AUTO
+    if value.lower() == "none":
+        return None
+    if not (value.isascii() and value.isdecimal()) or int(value) > GREATEST_RATE_LIMIT:
+        raise typer.BadParameter(
+            f"{value!r} is not a rate limit; give snapshot rows per epoch (0 reads none), auto to follow the measured "
+            "speed, or none for unlimited"
+        )
+    return int(value)
+
+
+def pace_of(value: str) -> int | None:
+    """
+    Read a pace: rows per second, or ``none``.
 
     :raises typer.BadParameter: for anything else.
     """
     if value.lower() == "none":
         return None
-    if not (value.isascii() and value.isdecimal()) or int(value) > LARGEST_RATE_LIMIT:
+    if not (value.isascii() and value.isdecimal()) or not 1 <= int(value) <= GREATEST_RATE_LIMIT:
         raise typer.BadParameter(
-            f"{value!r} is not a rate limit; give snapshot rows per epoch (0 reads none), or none for unlimited"
+            f"{value!r} is not a number of rows; give 1 or more, or none for unlimited",
+            param_hint="--max-rows-per-second",
         )
     return int(value)
 

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.rate_limit import described_limit
 from airflow_backfill_provider.core.status import JobStatus, JobSummary
 from airflow_backfill_provider.core.verification_text import verified_line
 from airflow_backfill_provider.protocol.clock import utc_now
@@ -242,7 +243,7 @@ def vnode_map(status: JobStatus) -> str:
 
 def show_status(status: JobStatus, console: Console) -> None:
     """Print a job's status as text."""
-    limit = "unlimited" if status.rate_limit is None else f"{text.rows(status.rate_limit)} per epoch"
+    limit = described_limit(status.rate_limit, status.effective_rate_limit, status.rate_limit_reason)
     standing = "finished" if status.finished else "cancelled" if status.cancelled else waits_because(status)
     vnodes = status.vnodes
     version = "none yet" if status.upstream_version is None else f"{status.offset_name} {status.upstream_version}"
@@ -261,6 +262,7 @@ def show_status(status: JobStatus, console: Console) -> None:
         "rate limit": limit
         + (f", shared by {status.parallelism} parallel task runs" if status.parallelism > 1 else "")
         + (", paused" if status.paused else ""),
+        **({} if status.max_rows_per_second is None else {"pace": _pace(status.max_rows_per_second)}),
         "upstream": f"view at {version}, newest is {status.offset_name} {status.upstream_latest_version} "
         f"(lag {_lag(status)})",
     }
@@ -293,6 +295,10 @@ def _optional_lines(status: JobStatus) -> dict[str, str]:
     if status.rebuild is not None:
         lines["rebuild"] = rebuild_line(status.rebuild)
     return lines
+
+
+def _pace(most: int) -> str:
+    return f"at most {text.rows(most)} per second, averaged over a run of several epochs"
 
 
 def _show_splits(status: JobStatus, console: Console) -> None:

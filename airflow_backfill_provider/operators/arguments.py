@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError, InvalidPolicyError
+from airflow_backfill_provider.core.rate_limit import AUTO, RateLimit
 
 _WHOLE_NUMBER = re.compile(r"\d+")
 _UNSET = frozenset({"", "none", "null"})
@@ -21,18 +22,54 @@ def is_unset(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value.strip().lower() in _UNSET)
 
 
-def rate_limit_of(value: Any) -> int | None:
+def rate_limit_of(value: Any) -> RateLimit:
     """
-    Return a rate limit: whole rows, or ``None`` for unlimited.
+    Return a rate limit: whole rows, ``auto``, or ``None`` for unlimited.
+
+    :raises InvalidJobError: if it is none of them.
+    """
+    if isinstance(value, str) and value.strip().lower() == AUTO:
+        return AUTO
+    if value is None or (isinstance(value, str) and value.strip().lower() in _UNLIMITED):
+        return None
+    number = _whole_number(value)
+    if number is None:
+        raise InvalidJobError(
+            f"rate_limit: {value!r} is not a number of rows; allowed are null (unlimited), auto, 0 (reads none) "
+            "and more"
+        )
+    return number
+
+
+def target_of(value: Any) -> float | None:
+    """
+    Return how long an epoch should take, in seconds, or ``None`` to keep what is in force.
+
+    :raises InvalidJobError: if it is neither.
+    """
+    if is_unset(value):
+        return None
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if isinstance(value, bool) or not seconds > 0:
+        raise InvalidJobError(f"target_epoch_seconds: {value!r} is not a number of seconds; give null, or more than 0")
+    return seconds
+
+
+def pace_of(value: Any) -> int | None:
+    """
+    Return the most rows per second, or ``None`` for unlimited.
 
     :raises InvalidJobError: if it is neither.
     """
     if value is None or (isinstance(value, str) and value.strip().lower() in _UNLIMITED):
         return None
     number = _whole_number(value)
-    if number is None:
+    if not number:
         raise InvalidJobError(
-            f"rate_limit: {value!r} is not a number of rows; allowed are null (unlimited), 0 (reads none) and more"
+            f"max_rows_per_second: {value!r} is not a number of rows; allowed are null (unlimited), keep, and 1 or more"
         )
     return number
 

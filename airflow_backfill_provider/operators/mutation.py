@@ -10,12 +10,23 @@ from airflow.sdk import Context, XComArg
 
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.hooks.task_run import requester_of
-from airflow_backfill_provider.operators.arguments import keys_of, parallelism_of, rate_limit_of, vnodes_of
+from airflow_backfill_provider.operators.arguments import (
+    keys_of,
+    pace_of,
+    parallelism_of,
+    rate_limit_of,
+    target_of,
+    vnodes_of,
+)
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.store import BackfillStore
+
+
+KEEP = "keep"
+"""Leaves a setting as it is, where ``None`` is a value."""
 
 
 class _MutationOperator(BackfillOperator):
@@ -65,24 +76,49 @@ class ResumeBackfillOperator(_MutationOperator):
 
 class ThrottleBackfillOperator(_MutationOperator):
     """
-    Sets the rate limit of a job from the next barrier on. (templated: rate_limit, job)
+    Sets the rate limit and the pace of a job from the next barrier on. (templated: all of them, and job)
 
     Returns the job's settings in force.
 
-    :param rate_limit: the most snapshot rows that an epoch reads; ``None`` is unlimited, 0 reads none.
+    :param rate_limit: the most snapshot rows that an epoch reads; ``None`` is unlimited, 0 reads none, ``auto`` follows
+        the measured speed.
+    :param target_epoch_seconds: how long an epoch should take with ``auto``; ``None`` keeps what is in force, or 60.
+    :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; ``None`` is unlimited, and
+        ``"keep"`` leaves it as it is.
     """
 
-    template_fields: Sequence[str] = ("rate_limit", *BackfillOperator.template_fields)
+    template_fields: Sequence[str] = (
+        "rate_limit",
+        "target_epoch_seconds",
+        "max_rows_per_second",
+        *BackfillOperator.template_fields,
+    )
 
-    def __init__(self, *, rate_limit: int | str | XComArg | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        rate_limit: int | str | XComArg | None,
+        target_epoch_seconds: float | str | XComArg | None = None,
+        max_rows_per_second: int | str | XComArg | None = KEEP,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.rate_limit = rate_limit
+        self.target_epoch_seconds = target_epoch_seconds
+        self.max_rows_per_second = max_rows_per_second
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Throttle."""
         from airflow_backfill_provider.protocol import mutations
 
-        return mutations.throttle_job(rate_limit_of(self.rate_limit), store=store, requested_by=requested_by)
+        pace = self.max_rows_per_second
+        return mutations.throttle_job(
+            rate_limit_of(self.rate_limit),
+            store=store,
+            requested_by=requested_by,
+            target_epoch_seconds=target_of(self.target_epoch_seconds),
+            max_rows_per_second=mutations.Kept.KEPT if pace == KEEP else pace_of(pace),
+        )
 
 
 class RescaleBackfillOperator(_MutationOperator):

@@ -97,6 +97,8 @@ def settings_summary(settings: JobSettings) -> dict[str, Any]:
         "incarnation": settings.incarnation,
         "paused": settings.paused,
         "rate_limit": settings.rate_limit,
+        "target_epoch_seconds": settings.target_epoch_seconds,
+        "max_rows_per_second": settings.max_rows_per_second,
         "parallelism": settings.parallelism,
         "cancelled": settings.cancelled,
         "finished_epoch": settings.finished_epoch,

@@ -10,7 +10,7 @@ from airflow.api_fastapi.logging.decorators import action_logging
 from fastapi import APIRouter, Depends, status
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT
+from airflow_backfill_provider.core.rate_limit import PaceField, RateLimitField, TargetField
 from airflow_backfill_provider.plugin.access import MAY_ACT, Job, Observer
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.plugin.observer import Observation
@@ -27,11 +27,18 @@ class Nothing(BaseModel):
 
 
 class Throttle(BaseModel):
-    """The most snapshot rows that an epoch reads; ``null`` is unlimited, 0 reads none."""
+    """
+    The most snapshot rows of an epoch; ``null`` is unlimited, 0 reads none, ``auto`` follows the measured speed.
+
+    :param target_epoch_seconds: how long an epoch should take with ``auto``; ``null`` keeps what is in force, or 60.
+    :param max_rows_per_second: the pace of runs of several epochs; ``null`` is unlimited. Left out, it is kept.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    rate_limit: Annotated[int, Field(ge=0, le=GREATEST_RATE_LIMIT)] | None
+    rate_limit: RateLimitField
+    target_epoch_seconds: TargetField | None = None
+    max_rows_per_second: PaceField | None = None
 
 
 class Rescale(BaseModel):
@@ -103,8 +110,14 @@ def resume(mutated: Mutated, _body: Nothing) -> JobRow:
 
 @router.post("/throttle", dependencies=[Depends(action_logging("backfill.throttle"))])
 def throttle(mutated: Mutated, body: Throttle) -> JobRow:
-    """Change the rate limit from the next barrier on."""
-    mutations.throttle_job(body.rate_limit, **mutated.change)
+    """Change the rate limit and the pace from the next barrier on."""
+    is_paced = "max_rows_per_second" in body.model_fields_set
+    mutations.throttle_job(
+        body.rate_limit,
+        target_epoch_seconds=body.target_epoch_seconds,
+        max_rows_per_second=body.max_rows_per_second if is_paced else mutations.Kept.KEPT,
+        **mutated.change,
+    )
     return mutated.row()
 
 

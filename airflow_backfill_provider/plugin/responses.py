@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier, PinnedMutation
 from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.rate_limit import RateLimit
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.split_status import SplitStatus
 from airflow_backfill_provider.core.status import JobCondition, JobSummary
@@ -126,7 +127,7 @@ class Change(_Response):
 
     sequence: int
     change: SettingsChange
-    value: int | None
+    value: RateLimit
     requested_by: str
     requested_at: dt.datetime
 
@@ -170,6 +171,7 @@ class LoggedEpoch(_Response):
     from_offset: str
     to_offset: str
     rate_limit: int | None
+    rate_limit_reason: str
     paused: bool
     parallelism: int
     mutations: tuple[PinnedMutation, ...]
@@ -193,6 +195,7 @@ class LoggedEpoch(_Response):
             from_offset=str(barrier.upstream.from_offset),
             to_offset=str(barrier.upstream.to_offset),
             rate_limit=barrier.rate_limit,
+            rate_limit_reason=barrier.rate.reason if barrier.rate else "",
             paused=barrier.paused,
             parallelism=barrier.parallelism,
             mutations=barrier.mutations,

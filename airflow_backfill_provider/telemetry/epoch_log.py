@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.rate_limit import described_limit
 from airflow_backfill_provider.core.status import JobStatus
 
 
@@ -25,8 +26,11 @@ def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
     else:
         yield f"epoch {barrier.epoch}: the upstream {upstream} has nothing after version {window.to_offset}"
     yield f"planned: {_plan(barrier)}"
+    if barrier.rate is not None and barrier.parts:
+        yield f"rate limit: {described_limit(barrier.rate.asked, barrier.rate_limit, barrier.rate.reason)}"
     for pinned in barrier.mutations:
-        value = "" if pinned.value is None else f" {pinned.value:,}"
+        number = isinstance(pinned.value, int)
+        value = "" if pinned.value is None else f" {pinned.value:,}" if number else f" {pinned.value}"
         yield f"takes effect: {pinned.mutation}{value}, asked for by {pinned.requested_by}"
 
 

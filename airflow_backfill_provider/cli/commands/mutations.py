@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, rate_limit_of, spark_conf
+from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, pace_of, rate_limit_of, spark_conf
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
 
@@ -43,21 +43,54 @@ def resume(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
 def throttle(
     job: JobFile,
     rate_limit: Annotated[
-        str, typer.Argument(metavar="N|none", help="Snapshot rows per epoch; 0 reads none, none is unlimited.")
+        str,
+        typer.Argument(
+            metavar="N|auto|none",
+            help="Snapshot rows per epoch; 0 reads none, auto follows the measured speed, none is unlimited.",
+        ),
     ],
     *,
+    target_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--target-seconds", metavar="S", help="With auto: how long an epoch should take; 60 at first.", min=0.001
+        ),
+    ] = None,
+    max_rows_per_second: Annotated[
+        str | None,
+        typer.Option(
+            "--max-rows-per-second",
+            metavar="N|none",
+            help="The most snapshot rows per second of a run of several epochs; not given, it stays as it is.",
+        ),
+    ] = None,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Set the rate limit from the next epoch on."""
+    """Set the rate limit, and the pace, from the next epoch on."""
     limit = rate_limit_of(rate_limit)
     from airflow_backfill_provider.cli.jobs import steered_job, user
     from airflow_backfill_provider.core import text
     from airflow_backfill_provider.protocol import mutations
 
+    pace = mutations.Kept.KEPT if max_rows_per_second is None else pace_of(max_rows_per_second)
     backfill, before = steered_job(job)
-    settings = mutations.throttle_job(limit, store=backfill.store, requested_by=user())
-    new = "unlimited" if limit is None else f"{text.rows(limit)} per epoch"
-    say_changed(before, settings, f"rate limit is {new} from the next epoch on")
+    settings = mutations.throttle_job(
+        limit,
+        store=backfill.store,
+        requested_by=user(),
+        target_epoch_seconds=target_seconds,
+        max_rows_per_second=pace,
+    )
+    rate = settings.rate
+    new = (
+        f"auto, for epochs of about {text.duration(rate.target)},"
+        if isinstance(limit, str)
+        else "unlimited"
+        if limit is None
+        else f"{text.rows(limit)} per epoch"
+    )
+    paced = "" if rate.max_rows_per_second is None else f"; at most {text.rows(rate.max_rows_per_second)} per second"
+    say_changed(before, settings, f"rate limit is {new} from the next epoch on{paced}")
 
 
 @reporting

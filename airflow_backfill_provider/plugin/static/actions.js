@@ -2,7 +2,7 @@
 
 import { jobPath, post } from "./api.js";
 import { Dialog, Field } from "./dialog.js";
-import { count } from "./format.js";
+import { count, rateLimit } from "./format.js";
 import { Fragment, h, useState } from "./react.js";
 
 /** What the actions on reading history act on: the rebuild, if one grows beside the view. */
@@ -26,33 +26,56 @@ const Resume = (props) =>
     steered(props.job).rate_limit === 0 ? ", once the rate limit is above 0." : ".",
   );
 
+const Check = ({ checked, label, onChange }) =>
+  h("label.bf-check", h("input", { checked, onChange: (event) => onChange(event.target.checked), type: "checkbox" }), label);
+
 const Throttle = ({ act, job, onClose }) => {
-  const limit = steered(job).rate_limit;
-  const [unlimited, setUnlimited] = useState(limit === null);
-  const [rows, setRows] = useState(limit === null ? "" : String(limit));
+  const { max_rows_per_second: pace, rate_limit: limit, target_epoch_seconds: target } = steered(job);
+  const [mode, setMode] = useState(limit === null ? "unlimited" : limit === "auto" ? "auto" : "rows");
+  const [rows, setRows] = useState(typeof limit === "number" ? String(limit) : "");
+  const [seconds, setSeconds] = useState(String(target ?? 60));
+  const [most, setMost] = useState(pace === null ? "" : String(pace));
+  const asked = { auto: "auto", rows: Number(rows), unlimited: null }[mode];
+  const ready = mode === "rows" ? /^\d+$/.test(rows) : mode === "unlimited" || Number(seconds) > 0;
   return h(
     Dialog,
     {
-      act: () => act("throttle", { rate_limit: unlimited ? null : Number(rows) }),
+      act: () =>
+        act("throttle", {
+          max_rows_per_second: most === "" ? null : Number(most),
+          rate_limit: asked,
+          target_epoch_seconds: mode === "auto" ? Number(seconds) : null,
+        }),
       label: "Set rate limit",
       onClose,
-      ready: unlimited || /^\d+$/.test(rows),
+      ready: ready && /^([1-9]\d*)?$/.test(most),
       title: `Throttle ${job.name}`,
     },
-    h("p", `Takes effect with the next epoch. Now: ${limit === null ? "no limit" : `${count(limit)} rows`}.`),
+    h("p", `Takes effect with the next epoch. Now: ${rateLimit(steered(job))}.`),
     h(Field, {
-      disabled: unlimited,
+      disabled: mode !== "rows",
       help: "0 reads no history, but still applies changes.",
       inputMode: "numeric",
       label: "Rows per epoch, at most",
       onChange: (event) => setRows(event.target.value.trim()),
-      value: unlimited ? "" : rows,
+      value: mode === "rows" ? rows : "",
     }),
-    h(
-      "label.bf-check",
-      h("input", { checked: unlimited, onChange: (event) => setUnlimited(event.target.checked), type: "checkbox" }),
-      "No limit",
-    ),
+    h(Check, { checked: mode === "unlimited", label: "No limit", onChange: (on) => setMode(on ? "unlimited" : "rows") }),
+    h(Check, { checked: mode === "auto", label: "By the measured speed", onChange: (on) => setMode(on ? "auto" : "rows") }),
+    mode === "auto" &&
+      h(Field, {
+        inputMode: "decimal",
+        label: "Seconds that an epoch should take",
+        onChange: (event) => setSeconds(event.target.value.trim()),
+        value: seconds,
+      }),
+    h(Field, {
+      help: "Averaged over a run of several epochs. Empty is unlimited.",
+      inputMode: "numeric",
+      label: "Rows per second, at most",
+      onChange: (event) => setMost(event.target.value.trim()),
+      value: most,
+    }),
   );
 };
 

@@ -16,6 +16,7 @@ const Mutations = ({ epoch }) =>
         ` by ${pinned.requested_by}, ${time(pinned.requested_at)}`,
       ),
     ),
+    epoch.rate_limit_reason && h("div.bf-muted", `At most ${count(epoch.rate_limit)} rows, ${epoch.rate_limit_reason}`),
     ...epoch.warnings.map((warning) => h("div.bf-warning", { key: warning }, warning)),
   );
 

@@ -5,6 +5,17 @@ const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: 
 
 export const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
 export const compact = (value) => (value === null || value === undefined ? "–" : short.format(value));
+
+/** The rate limit of a job in words; `auto` with the number of rows that it has chosen. */
+export const rateLimit = ({ effective_rate_limit: rows, rate_limit: limit }) => {
+  const number = rows === null ? "" : `${count(rows)} rows an epoch`;
+  return limit === "auto" ? `Auto${number && `: ${number}`}` : number || "None";
+};
+
+/** Why the rate limit is what it is. */
+export const limitHint = ({ rate_limit_reason: why }) =>
+  `The most rows of history that an epoch reads${why ? `, ${why}` : ""}`;
+
 export const plural = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 const BYTE_UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -110,7 +121,7 @@ export const MUTATIONS = {
   create: () => "Created",
   pause: () => "Paused",
   resume: () => "Resumed",
-  throttle: (value) => (value === null ? "Rate limit removed" : `Rate limit ${count(value)}`),
+  throttle: (value) => (value === null ? "Rate limit removed" : `Rate limit ${value === "auto" ? value : count(value)}`),
   rescale: (value) => `Rescaled to ${plural(value, "task run")}`,
   repair: () => "Repair",
   cancel: () => "Cancelled",

@@ -4,7 +4,7 @@ import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
-import { compact, count, duration, percent, reason, rebuildReason, size, time } from "./format.js";
+import { compact, count, duration, limitHint, percent, rateLimit, reason, rebuildReason, size, time } from "./format.js";
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
@@ -56,9 +56,15 @@ const Stats = ({ summary }) =>
     h(Stat, { label: "Strategy" }, h("code", summary.strategy)),
     h(
       Stat,
-      { hint: "The most rows of history that an epoch reads", label: "Rate limit" },
-      summary.rate_limit === null ? "None" : `${count(summary.rate_limit)} rows an epoch`,
+      { hint: limitHint(summary), label: "Rate limit" },
+      rateLimit(summary),
     ),
+    summary.max_rows_per_second !== null &&
+      h(
+        Stat,
+        { hint: "The most rows of history per second, averaged over a run of several epochs", label: "Pace" },
+        `${count(summary.max_rows_per_second)} rows/s`,
+      ),
     h(Stat, { hint: "The number of task runs that share an epoch, from the next barrier on", label: "Parallel task runs" }, count(summary.parallelism)),
   );
 

@@ -16,6 +16,12 @@ CLI = "from airflow_backfill_provider.cli.main import app; app()"
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 
+def ask_for_auto(orders: Orders, run_dag) -> None:
+    auto = {"job": str(orders.file), "epochs": 0, "mutation": "auto", "target_epoch_seconds": 30}
+    assert run_dag("backfill_manual", auto).states["auto", -1] == "success"
+    assert (orders.backfill.store.settings().rate_limit, orders.backfill.store.settings().rate.target) == ("auto", 30)
+
+
 def test_the_dags_run_a_backfill_from_creation_to_cancellation(orders: Orders, environment, run_dag):
     """One test, because every step builds on the one before and starts Spark."""
     environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
@@ -45,6 +51,7 @@ def test_the_dags_run_a_backfill_from_creation_to_cancellation(orders: Orders, e
     assert asset_events("paid_orders")[-1] == ("epoch", 3)
     assert orders.view() == orders.expected()
 
+    ask_for_auto(orders, run_dag)
     later = run_dag("backfill_scheduled")
     assert later.state == "success"
     assert later.states["backfill.finish_view", -1] == "skipped"

@@ -236,6 +236,11 @@ def test_a_change_of_settings_records_who_made_it(api: Api):
     ]
     assert store.settings().rate_limit is None
 
+    auto = {"rate_limit": "auto", "target_epoch_seconds": 30, "max_rows_per_second": 500}
+    assert api.post(f"{path}/throttle", auto).json()["summary"].items() >= auto.items()
+    assert api.post(f"{path}/throttle", {"rate_limit": 7}).json()["summary"]["max_rows_per_second"] == 500
+    assert api.post(f"{path}/throttle", {**auto, "rate_limit": 7}).status_code == 422
+
 
 def test_a_verification_is_requested_and_then_the_repair_of_what_it_found(api: Api):
     path, backfill = job("unproved"), api.lakes["unproved"].backfill
@@ -293,6 +298,7 @@ def test_what_cannot_be_done_says_why(api: Api):
         ("throttle", {"rate_limit": "7"}),
         ("throttle", {"rate_limit": 2**70}),
         ("throttle", {"rate_limit": True}),
+        ("throttle", {"rate_limit": 7, "max_rows_per_second": 0}),
         ("rescale", {"parallelism": 0}),
         ("rescale", {"parallelism": None}),
         ("pause", {"unknown": 1}),

@@ -5,12 +5,25 @@ from __future__ import annotations
 import pytest
 import typer
 
-from airflow_backfill_provider.cli.options import key_of, rate_limit_of, spark_conf
+from airflow_backfill_provider.cli.options import key_of, pace_of, rate_limit_of, spark_conf
 
 
-@pytest.mark.parametrize(("written", "limit"), [("none", None), ("None", None), ("NONE", None), ("0", 0), ("007", 7)])
+@pytest.mark.parametrize(
+    ("written", "limit"), [("none", None), ("None", None), ("NONE", None), ("0", 0), ("007", 7), ("Auto", "auto")]
+)
 def test_a_rate_limit_is_a_number_of_rows_or_none(written, limit):
     assert rate_limit_of(written) == limit
+
+
+@pytest.mark.parametrize(("written", "pace"), [("none", None), ("NONE", None), ("1", 1), ("0500", 500)])
+def test_a_pace_is_a_number_of_rows_or_none(written, pace):
+    assert pace_of(written) == pace
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "fast", "1.5", "", str(2**63)])
+def test_nothing_else_is_a_pace(written):
+    with pytest.raises(typer.BadParameter, match="is not a number of rows; give 1 or more, or none"):
+        pace_of(written)
 
 
 @pytest.mark.parametrize(

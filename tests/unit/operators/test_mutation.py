@@ -51,7 +51,20 @@ def test_pausing_twice_is_pausing_once(created: Lake):
 
 @pytest.mark.parametrize(
     ("given", "in_force"),
-    [(7, 7), ("7", 7), (" 7 ", 7), (0, 0), ("0", 0), (None, None), ("None", None), ("", None), ("unlimited", None)],
+    [
+        *[
+            (7, 7),
+            ("7", 7),
+            (" 7 ", 7),
+            (0, 0),
+            ("0", 0),
+            (None, None),
+            ("None", None),
+            ("", None),
+            ("unlimited", None),
+        ],
+        *[("auto", "auto"), (" Auto ", "auto")],
+    ],
 )
 def test_a_rate_limit_is_taken_as_a_template_renders_it(created: Lake, given, in_force):
     assert execute(ThrottleBackfillOperator, created, rate_limit=given)["rate_limit"] == in_force
@@ -61,6 +74,40 @@ def test_a_rate_limit_is_taken_as_a_template_renders_it(created: Lake, given, in
 def test_a_rate_limit_that_is_no_number_of_rows_is_refused(created: Lake, given):
     with pytest.raises(AirflowFailException, match="is not a number of rows; allowed are null"):
         execute(ThrottleBackfillOperator, created, rate_limit=given)
+
+
+def test_the_target_and_the_pace_are_taken_as_a_template_renders_them(created: Lake):
+    settings = execute(
+        ThrottleBackfillOperator, created, rate_limit="auto", target_epoch_seconds="30", max_rows_per_second="500"
+    )
+    assert (settings["target_epoch_seconds"], settings["max_rows_per_second"]) == (30, 500)
+    kept = execute(ThrottleBackfillOperator, created, rate_limit="auto", target_epoch_seconds="None")
+    assert (kept["target_epoch_seconds"], kept["max_rows_per_second"]) == (30, 500)
+    assert (
+        execute(ThrottleBackfillOperator, created, rate_limit=7, max_rows_per_second="")["max_rows_per_second"] is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "refusal"),
+    [
+        ({"target_epoch_seconds": "soon"}, "target_epoch_seconds: 'soon' is not a number of seconds"),
+        ({"target_epoch_seconds": -1}, "target_epoch_seconds: -1 is not a number of seconds"),
+        ({"target_epoch_seconds": "nan"}, "target_epoch_seconds: 'nan' is not a number of seconds"),
+        ({"target_epoch_seconds": 10**9}, "target_epoch_seconds: Input should be less than or equal to"),
+        ({"max_rows_per_second": 0}, "max_rows_per_second: 0 is not a number of rows"),
+        ({"max_rows_per_second": "fast"}, "max_rows_per_second: 'fast' is not a number of rows"),
+    ],
+)
+def test_a_target_or_a_pace_that_is_none_is_refused(created: Lake, wrong, refusal):
+    with pytest.raises(AirflowFailException, match=refusal):
+        execute(ThrottleBackfillOperator, created, rate_limit="auto", **wrong)
+    assert len(created.backfill.store.settings_history()) == 1
+
+
+def test_a_target_without_auto_is_refused(created: Lake):
+    with pytest.raises(AirflowFailException, match="target_epoch_seconds: only rate_limit auto aims at"):
+        execute(ThrottleBackfillOperator, created, rate_limit=7, target_epoch_seconds=30)
 
 
 def test_a_rate_limit_is_looked_at_when_the_task_runs_and_not_before():

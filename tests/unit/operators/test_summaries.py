@@ -106,6 +106,8 @@ def test_the_settings_in_force():
         "incarnation": "a1",
         "paused": True,
         "rate_limit": 7,
+        "target_epoch_seconds": None,
+        "max_rows_per_second": None,
         "parallelism": 1,
         "cancelled": False,
         "finished_epoch": 3,

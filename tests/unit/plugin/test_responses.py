@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.rate_limit import PinnedRate
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.plugin.observed_job import JobReading
@@ -34,6 +35,14 @@ def test_an_epoch_has_its_mutations_and_its_requester():
     assert epoch.warnings == ("slow",)
 
 
+def test_an_epoch_says_why_it_has_its_rate_limit():
+    rate = PinnedRate(asked="auto", reason="because the last epoch was fast")
+    newest, oldest = logged_epochs([barrier_of(1), barrier_of(2, rate_limit=200, rate=rate)], [])
+
+    assert (newest.rate_limit, newest.rate_limit_reason) == (200, "because the last epoch was fast")
+    assert oldest.rate_limit_reason == ""
+
+
 def test_the_chart_shows_committed_epochs_from_pin_to_commit():
     barriers = [barrier_of(1), barrier_of(2)]
 
@@ -50,6 +59,10 @@ def test_a_change_of_the_settings_has_its_requester_and_time():
     change = Change.of(throttled)
 
     assert (change.change, change.value, change.requested_by) == (SettingsChange.THROTTLE, 7, "vera")
+    auto = throttled.changed(
+        SettingsChange.THROTTLE, requested_by="v", requested_at=NOW, rate_limit="auto", value="auto"
+    )
+    assert Change.of(auto).value == "auto"
 
 
 @pytest.mark.parametrize(

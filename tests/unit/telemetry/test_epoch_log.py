@@ -9,6 +9,7 @@ import pytest
 from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, Repair
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
+from airflow_backfill_provider.core.rate_limit import PinnedRate
 from airflow_backfill_provider.core.status import job_status
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.telemetry import epoch_log
@@ -52,6 +53,17 @@ def test_an_epoch_begins_with_its_window_its_plan_and_what_takes_effect():
 )
 def test_a_plan_says_what_is_read(changes, plan):
     assert plan in list(epoch_log.begin(barrier_of(**changes), "/lake/orders"))[1]
+
+
+def test_a_rate_limit_that_was_chosen_says_why():
+    rate = PinnedRate(asked="auto", reason="because the last epoch read 50 rows in 30 s of the 60 s wanted")
+    auto = THROTTLE.model_copy(update={"value": "auto"})
+    lines = list(epoch_log.begin(barrier_of(rate=rate, mutations=(auto,)), "/lake/orders"))
+
+    assert lines[2:] == [
+        "rate limit: auto: 100 rows per epoch, because the last epoch read 50 rows in 30 s of the 60 s wanted",
+        "takes effect: throttle auto, asked for by vera",
+    ]
 
 
 def test_an_epoch_without_new_versions_says_so():

@@ -25,7 +25,7 @@ def test_status_before_the_first_epoch(created, engine):
     assert status["name"] == "small_orders"
     assert status["strategy"] == "no_shuffle"
     assert (status["epoch"], status["finished"], status["paused"]) == (0, False, False)
-    assert status["rate_limit"] == 300
+    assert (status["rate_limit"], status["effective_rate_limit"]) == (300, 300)
     assert status["vnodes"] == {"total": 4, "not_started": 4, "in_progress": 0, "completed": 0}
     assert (status["rows_read"], status["progress"], status["eta_seconds"]) == (0, 0.0, None)
     assert (status["upstream_version"], status["upstream_latest_version"], status["lag_versions"]) == (None, 3, 4)
@@ -66,6 +66,15 @@ def test_status_for_a_person(created, command, printed):
     assert f"small_orders (no_shuffle), {printed}" in output
     assert "30.0 %, 300 of 1,000 rows" in output
     assert "lag 0 versions" in output
+
+
+def test_status_shows_auto_and_the_pace(created):
+    created("throttle", "auto", "--max-rows-per-second", "9")
+    output = created("status").stdout
+    assert "rate limit  auto: chosen when the next epoch is pinned\n" in output
+    assert "pace        at most 9 rows per second, averaged over a run of several epochs\n" in output
+    created("run")
+    assert "rate limit  auto: 540 rows per epoch, because a chunk has no more rows than" in created("status").stdout
 
 
 def test_watch_ends_when_the_view_is_finished(created, monkeypatch):

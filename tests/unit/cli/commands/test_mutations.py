@@ -31,7 +31,9 @@ def test_pausing_twice_changes_nothing(created):
     assert created.backfill.store.settings().sequence == sequence
 
 
-@pytest.mark.parametrize(("value", "limit"), [("0", 0), ("1", 1), ("9223372036854775807", 2**63 - 1), ("none", None)])
+@pytest.mark.parametrize(
+    ("value", "limit"), [("0", 0), ("1", 1), ("9223372036854775807", 2**63 - 1), ("none", None), ("auto", "auto")]
+)
 def test_throttle(created, value, limit):
     assert created("throttle", value).exit_code == 0
     assert created.backfill.store.settings().rate_limit == limit
@@ -42,6 +44,32 @@ def test_throttle_with_nonsense_is_wrong_usage(created, value):
     result = created("throttle", value)
     assert result.exit_code == 2
     assert created.backfill.store.settings().rate_limit == 300
+
+
+def test_throttle_takes_a_target_and_a_pace_and_says_what_is_in_force(created):
+    result = created("throttle", "auto", "--target-seconds", "30", "--max-rows-per-second", "500")
+    limit = "rate limit is auto, for epochs of about 30 s, from the next epoch on"
+    assert result.stdout == f"small_orders: {limit}; at most 500 rows per second\n"
+    settings = created.backfill.store.settings()
+    assert (settings.target_epoch_seconds, settings.max_rows_per_second) == (30, 500)
+    assert "at most 500 rows per second" in created("throttle", "7").stdout
+    assert created("throttle", "7", "--max-rows-per-second", "none").stdout.endswith("from the next epoch on\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["auto", "--target-seconds", "0"], 2),
+        (["auto", "--target-seconds", "soon"], 2),
+        (["auto", "--max-rows-per-second", "0"], 2),
+        (["7", "--target-seconds", "30"], 1),
+        (["auto", "--target-seconds", "nan"], 2),
+    ],
+)
+def test_throttle_with_a_wrong_target_or_pace_changes_nothing(created, arguments, code):
+    result = created("throttle", *arguments)
+    assert result.exit_code == code
+    assert len(created.backfill.store.settings_history()) == 1
 
 
 def test_resume_says_that_the_rate_limit_still_holds(created):
