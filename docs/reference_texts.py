@@ -14,7 +14,9 @@ JOB_TYPES = {
     "strategy": "`auto`, `snapshot`, `no_shuffle`, `arrangement`, `cdc` or `source`",
     "vnode_count": "whole number, 1 to 32768",
     "paused": "true or false",
-    "rate_limit": "whole number from 0, or null",
+    "rate_limit": "whole number from 0, `auto`, or null",
+    "target_epoch_seconds": "number above 0, at most 86400; only with `rate_limit: auto`",
+    "max_rows_per_second": "whole number from 1, or null",
     "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `snapshot`, `arrangement`, `source` or `auto`",
     "visibility": "`every_epoch` or `on_finish`; `snapshot` needs `on_finish`, and it is the default there; with "
     "`arrangement` and `on_finish` the distribution key must be of key columns; `cdc` and `source` refuse `on_finish`",
@@ -25,6 +27,7 @@ JOB_TYPES = {
 }
 
 JOB_DEFAULTS = {
+    "target_epoch_seconds": "60",
     "view_path": "in the folder of the schema",
     "state": "`_backfill/<name>` beside the view",
     "table_properties": "none",
@@ -226,7 +229,6 @@ STATUS_FIELDS = {
     "strategy": "the chosen strategy; never `auto`",
     "paused": "whether the job is paused",
     "cancelled": "whether the job was cancelled",
-    "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
     "vnodes": "the number of vnodes by progress: `total`, `not_started`, `in_progress`, `completed`",
     "upstream_latest_version": "the upstream's newest offset",
 }
@@ -235,7 +237,7 @@ SETTINGS_COLUMNS = {
     "sequence": "number of the change, from 1; the highest one is in force",
     "change": ", ".join(f"`{change.value}`" for change in SettingsChange),
     "paused": "whether barriers read no snapshot",
-    "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
+    "rate_limit": "snapshot rows per epoch; null is unlimited or `auto`, as the record says, 0 reads none",
     "cancelled": "whether no barrier is injected any more",
     "finished_epoch": "the epoch with which the view was marked as finished; null before",
     "incarnation": "changes with every rebuild",

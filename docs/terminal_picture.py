@@ -62,6 +62,7 @@ def status() -> JobStatus:
         paused=False,
         cancelled=False,
         rate_limit=RATE_LIMIT,
+        effective_rate_limit=RATE_LIMIT,
         parallelism=1,
         vnodes=VnodeCounts(total=VNODES, not_started=VNODES - completed - 1, in_progress=1, completed=completed),
         rows_read=rows_read,

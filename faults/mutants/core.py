@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import BARRIER, CHUNK_PLAN, KEYS, PLANNER, PLANNER_PARTS, SPEED
+from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, KEYS, PLANNER, PLANNER_PARTS, SPEED
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -68,6 +68,15 @@ MUTANTS = (
         old="if commit.epoch in before and not _was_resumed(by_epoch[commit.epoch])",
         new="if commit.epoch in before",
         killers=(f"{SPEED}::test_a_pause_counts_for_nothing",),
+    ),
+    Mutant(
+        name="epochs-of-fixed-cost-alone",
+        breaks="If an epoch without rows takes as long as wanted, auto reads fewer rows in each epoch, down to one.",
+        invariant="I4",
+        file="airflow_backfill_provider/core/auto_rate.py",
+        old="rest * ROWS_SHARE / (1 - ROWS_SHARE)",
+        new="0.0",
+        killers=(f"{AUTO_RATE}::test_a_large_fixed_cost_never_brings_the_backfill_to_a_halt",),
     ),
     Mutant(
         name="plan-completes-too-early",

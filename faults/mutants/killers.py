@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 BARRIER = "tests/unit/core/test_barrier.py"
+AUTO_RATE = "tests/unit/core/test_auto_rate.py"
 KEYS = "tests/unit/core/test_keys.py"
 PLANNER = "tests/unit/core/test_planner.py"
 PLANNER_PARTS = "tests/unit/core/test_planner_parts.py"
@@ -18,6 +19,7 @@ HIDDEN_ROWS = "tests/unit/lake/test_hidden_rows.py"
 ROW_COUNTS = "tests/unit/lake/test_row_counts.py"
 REBUILDS = "tests/unit/protocol/test_creation_rebuilds.py"
 INJECT = "tests/unit/protocol/test_inject.py"
+RATE = "tests/unit/protocol/test_rate.py"
 INJECT_REFUSALS = "tests/unit/protocol/test_inject_refusals.py"
 INJECT_WAITING = "tests/unit/protocol/test_inject_waiting.py"
 RUN_CRASHES = "tests/unit/protocol/test_run_crashes.py"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import INJECT, INJECT_REFUSALS, INJECT_WAITING, REBUILDS, RUN_CRASHES, RUN_SHARED
+from faults.mutants.killers import INJECT, INJECT_REFUSALS, INJECT_WAITING, RATE, REBUILDS, RUN_CRASHES, RUN_SHARED
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -14,6 +14,15 @@ MUTANTS = (
         old="return previous.upstream.to_offset if previous else settings.first_offset",
         new="return Offset(previous.upstream.to_offset.number + 1) if previous else settings.first_offset",
         killers=("tests/unit/protocol/test_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",),
+    ),
+    Mutant(
+        name="chosen-limit-not-pinned",
+        breaks="A barrier does not pin the rate limit that auto chose for its chunk, so a later reader takes another.",
+        invariant="I2",
+        file="airflow_backfill_provider/protocol/decision.py",
+        old="rate_limit=planned.limit.rows,",
+        new="rate_limit=settings.rate.fixed.rows,",
+        killers=(f"{RATE}::test_every_epoch_pins_its_limit_and_says_why",),
     ),
     Mutant(
         name="state-counted-twice",
