@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_incrementing
@@ -76,6 +76,14 @@ class Runner:
                 return
         if until_finished:
             self.view.say(f"stopped after {epochs} epochs, not finished; run the same command to continue")
+
+    def steps(self) -> Iterator[Injection]:
+        """
+        Yield each epoch that is run, at the job's pace, and at last why there is nothing to do.
+
+        :raises BackfillError: if one fails.
+        """
+        return iter(self._loop)
 
     @property
     def _loop(self) -> protocol.EpochLoop:

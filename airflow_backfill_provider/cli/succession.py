@@ -28,6 +28,7 @@ def run_with_successor(runner: Runner, *, max_epochs: int | None) -> None:
         store, upstream=successor.upstream, engine=runner.engine, requested_by=str(runner.requester)
     )
     growing = replace(runner, backfill=successor)
+    steps = growing.steps()
     epochs, was_idle = 0, False
     while True:
         served = _serve(runner)
@@ -35,8 +36,10 @@ def run_with_successor(runner: Runner, *, max_epochs: int | None) -> None:
             break
         if epochs == max_epochs:
             return
-        grown = growing.step()
-        if grown.commit is not None:
+        grown = next(steps)
+        if grown.commit is None:
+            steps = growing.steps()
+        else:
             epochs += 1
             growing.say_epoch(grown.commit, of="rebuild, ")
             growing.show()

@@ -219,6 +219,11 @@ class JobSettings(BaseModel):
         return AskedRate.of(self)
 
     @property
+    def steering(self) -> dict[str, Any]:
+        """The settings that mutations change, as they are in force, for an incarnation that goes on with them."""
+        return {name: getattr(self, name) for name in INITIAL_SETTINGS}
+
+    @property
     def reads_snapshot(self) -> bool:
         """Whether an unfinished job reads snapshot rows: it is not paused, and its rate limit is not 0."""
         return not self.paused and self.rate_limit != 0

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import InvalidJobError, NotFinishedError
+from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.settings import SettingsChange
@@ -195,3 +195,66 @@ def test_the_tables_of_the_rebuild_go_when_the_view_is_finished(served):
     assert folder.exists(), "another attempt of the epoch may read it"
     protocol.finish_job(store=served.store, requested_by="x")
     assert not folder.exists()
+
+
+def test_only_a_finished_view_that_stays_where_it_is_is_kept_in_service(backfilling):
+    """Another one is not whole, or not fresh, or is not the one that readers know."""
+    with pytest.raises(NotFinishedError, match="no whole view to keep in service"):
+        grow(backfilling)
+    backfilling.finish()
+    protocol.finish_job(store=backfilling.store, requested_by="x")
+    with pytest.raises(InvalidJobError, match="a rebuild keeps the view at"):
+        grow(backfilling, materialized_view=f"{backfilling.job.state}_elsewhere")
+    with pytest.raises(InvalidJobError, match="upstream.key: .* has no column 'number'"):
+        grow(backfilling, upstream={"path": backfilling.orders.path, "key": ["number"]})
+    assert backfilling.store.settings().successor is None
+    mutations.cancel_job(store=backfilling.store, requested_by="x")
+    with pytest.raises(JobCancelledError, match="no epoch keeps its view fresh"):
+        grow(backfilling)
+
+
+def test_a_rebuild_ends_with_whatever_makes_it_needless(served):
+    """It is replaced by another one, overtaken by a rebuild that empties the view, or cancelled with its job."""
+    grow(served)
+    first = Path(served.store.settings().successor.folder)
+    incarnation = served.backfill.successor.settings().incarnation
+    grow(served)
+    assert served.backfill.successor.settings().incarnation == incarnation, "asking again changes nothing"
+    grow(served, rate_limit=9)
+    second = Path(served.store.settings().successor.folder)
+    assert (first.exists(), second.exists()) == (False, True)
+    mutations.cancel_job(store=served.store, requested_by="x")
+    assert not second.exists()
+
+    served.rebuild()
+    served.finish()
+    protocol.finish_job(store=served.store, requested_by="x")
+    grow(served)
+    third = Path(served.store.settings().successor.folder)
+    served.rebuild(query=PAID)
+    assert not third.exists()
+    served.finish()
+
+
+def test_a_crash_before_the_tables_exist_is_completed(served, monkeypatch):
+    """The settings know the rebuild first; whoever comes next creates its tables."""
+    with monkeypatch.context() as dying:
+        dying.setattr(creation, "create_job", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            grow(served)
+    assert not served.backfill.successor.store.created()
+    assert served.backfill.status().rebuild is None
+    assert served.ask().reason, "the job's own epochs go on"
+    succession.create_successor(
+        served.store, upstream=served.orders.table, engine=served.engine, requested_by="x", clock=served.clock
+    )
+    grown(served)
+    served.epoch()
+    served.assert_truth()
+
+
+def test_a_job_without_a_rebuild_has_none_to_create(served):
+    with pytest.raises(InvalidJobError, match="has no successor; rebuild it with --keep-serving first"):
+        succession.create_successor(
+            served.store, upstream=served.orders.table, engine=served.engine, requested_by="x", clock=served.clock
+        )
