@@ -192,13 +192,14 @@ LOGGED_KINDS = {
     LoggedKind.UPDATE: "a changed row; if its key changed, `old` has the old key",
     LoggedKind.DELETE: "a deleted row",
     LoggedKind.TRUNCATE: "all rows of the table were removed",
-    LoggedKind.PART_REMOVED: "rows came or went with a partition, and the database did not log them. `new` has a "
-    "`text` that says how. A job that meets it is refused",
+    LoggedKind.PART_REMOVED: "rows came or went with a partition, and the database did not log them, or the table was "
+    "not published for a while. `new` has a `text` that says so. A job that meets it is refused",
     LoggedKind.GAP: "the log does not have the changes up to here, of any table. `new` has a `text` that says why. A "
     "job that needs them is refused",
     LoggedKind.LANDED: "the log has had the changes up to here since `committed_at`. From then on it counts how long "
     "they are kept",
-    LoggedKind.PARTITIONS: "the table's partitions from here on: `new` has the name of each by its oid",
+    LoggedKind.PARTITIONS: "the table's partitions from here on: `new` has the name of each by its oid, and `old` the "
+    "transactions that gave it its place",
     LoggedKind.COLUMNS: "the table's columns from here on: `new` has the type of each. A type without a counterpart is "
     "in angle brackets",
     LoggedKind.MARK: "a message of this package; `new` has its `text`. See "

@@ -49,15 +49,19 @@ class Connector:
         events: EventTable,
         values: Mapping[str, Callable[[str], Any]],
     ) -> None:
-        self._database = database
         self._table = table
         self._events = events
         self._values = values
         self._relations: dict[int, Relation] = {}
         self._waiting: list[Event] = []
-        database.execute("SET TimeZone TO 'UTC'")
+        self.reconnect(database)
         database.execute(f"CREATE PUBLICATION {_SLOT} FOR TABLE {table}")
         database.execute(f"SELECT pg_create_logical_replication_slot('{_SLOT}', 'pgoutput')")
+
+    def reconnect(self, database: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """Go on in another session, after the server ended the last one."""
+        self._database = database
+        database.execute("SET TimeZone TO 'UTC'")
 
     def poll(self) -> list[Event]:
         """Return the events since the last call."""

@@ -215,6 +215,8 @@ def _details(status: JobStatus) -> list[str]:
 
 
 def _lag(status: JobStatus) -> str:
+    if not status.upstream_answers:
+        return "unknown"
     age = f", {text.duration(status.lag_seconds)}" if status.lag_versions and status.lag_seconds is not None else ""
     unit = status.lag_unit
     lag = text.size(status.lag_versions) if unit == "byte" else text.counted(status.lag_versions, unit)

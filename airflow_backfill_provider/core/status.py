@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.speed import Speed, recent_speed
 from airflow_backfill_provider.core.split_status import SplitStatus, split_map
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, watch
+from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, answered_at, watch
 
 ALMOST_DONE = 0.999
 """The highest progress while a vnode is not Completed, because the estimate may be too low."""
@@ -99,9 +99,11 @@ class JobSummary(BaseModel):
         at.
     :param offset_name: what an offset of the upstream is called, such as ``version``.
     :param lag_unit: what ``lag_versions`` counts, such as ``version``; ``byte`` of a database's log.
-    :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, or if the upstream's log no
-        longer has it.
+    :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, if the upstream's log no
+        longer has it, or if the upstream does not answer.
     :param behind_since: when the oldest unread offset was committed.
+    :param upstream_answers: whether the upstream answered. If not, the lag is unknown, and all else is as recorded.
+    :param upstream_answered_at: if it did not, when it answered last, as far as is recorded.
     :param kept_bytes: the bytes of log that a database keeps for the job; ``None`` for other upstreams.
     :param kept_bytes_left: how many more bytes it keeps before changes are lost; ``None`` if it keeps all.
     :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have deleted
@@ -159,6 +161,8 @@ class JobSummary(BaseModel):
     lag_unit: str = "version"
     lag_seconds: float | None
     behind_since: dt.datetime | None
+    upstream_answers: bool = True
+    upstream_answered_at: dt.datetime | None = None
     kept_bytes: int | None = None
     kept_bytes_left: int | None = None
     headroom_hours: float | None
@@ -272,6 +276,8 @@ def job_summary(
         lag_unit=settings.definition.upstream.lag_unit,
         lag_seconds=_lag(feed, lag_versions, now) if committed_barrier else None,
         behind_since=feed.unread_since if lag_versions else None,
+        upstream_answers=not feed.unanswered,
+        upstream_answered_at=answered_at(feed, barriers) if feed.unanswered else None,
         kept_bytes=feed.kept_bytes,
         kept_bytes_left=feed.bytes_left,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
@@ -383,7 +389,7 @@ def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float
 
 def _lag(feed: ChangeFeed, lag_versions: int, now: dt.datetime) -> float | None:
     if not lag_versions:
-        return 0.0
+        return None if feed.unanswered else 0.0
     return None if feed.unread_since is None else max((now - feed.unread_since).total_seconds(), 0.0)
 
 

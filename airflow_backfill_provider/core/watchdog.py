@@ -92,6 +92,7 @@ class ChangeFeed:
         unread changes are unknown.
     :param unfinished: a warning if the upstream is itself an unfinished materialized view.
     :param unanswered: why the upstream did not answer; then only what the lake has is known. Empty if it did.
+    :param landed_at: if it did not: when changes were landed last; ``None`` if they are not landed.
     """
 
     latest: Offset
@@ -106,6 +107,7 @@ class ChangeFeed:
     replaced: str = ""
     unfinished: str = ""
     unanswered: str = ""
+    landed_at: dt.datetime | None = None
 
     def needing(self, offset: Offset, since: dt.datetime) -> ChangeFeed:
         """Return the same, if an offset is needed, too, whose files or changes are kept since a time."""
@@ -193,7 +195,7 @@ def watch(
     if settings.cancelled:
         return ()
     alarms = [
-        _unanswered(feed),
+        _unanswered(feed, barriers, now),
         _replaced(feed),
         _unknown_retention(settings, feed),
         _headroom(settings, barriers, feed, now),
@@ -205,12 +207,28 @@ def watch(
     return tuple(alarm for alarm in alarms if alarm is not None)
 
 
-def _unanswered(feed: ChangeFeed) -> Alarm | None:
+def answered_at(feed: ChangeFeed, barriers: Sequence[Barrier]) -> dt.datetime | None:
+    """
+    Return when an upstream answered last, as far as is recorded; ``None`` if nothing is.
+
+    :param barriers: the newest barriers, ascending; each was pinned after the upstream had answered.
+    """
+    recorded = [feed.landed_at, barriers[-1].injected_at if barriers else None]
+    return max((at for at in recorded if at is not None), default=None)
+
+
+def _unanswered(feed: ChangeFeed, barriers: Sequence[Barrier], now: dt.datetime) -> Alarm | None:
     if not feed.unanswered:
         return None
+    last = answered_at(feed, barriers)
+    since = (
+        ""
+        if last is None
+        else f"; its last recorded answer is from {last:%Y-%m-%d %H:%M:%S} UTC, {_span(now - last)} ago"
+    )
     return Alarm(
         kind=AlarmKind.STALLED,
-        message=feed.unanswered,
+        message=f"{feed.unanswered}{since}",
         remedy="until the upstream answers, the view is not updated, and its lag is unknown",
     )
 

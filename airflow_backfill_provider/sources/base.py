@@ -99,13 +99,14 @@ class PresentRows(ABC):
         """
 
     @abstractmethod
-    def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
+    def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """
         Return an offset that covers every transaction that the readers of a reading saw.
 
         :param name: as in :meth:`end_reading`.
         :param ended_by: when the rows that they read were committed to the lake.
-        :returns: ``None`` if it is not known yet.
+        :param server_run: of the reading's start.
+        :returns: ``None`` if it is not known yet, or if the server may have lost such a transaction in a crash.
         """
 
     @abstractmethod

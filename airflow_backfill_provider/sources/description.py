@@ -76,6 +76,16 @@ class UpstreamDescription:
         :raises UpstreamSchemaChangedError: with the columns.
         :raises UpstreamError: as :meth:`require_usable`.
         """
+        self.require_same_columns(upstream)
+        self.require_usable()
+
+    def require_same_columns(self, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse another upstream than at the job's creation, and a used column that is gone or has another type.
+
+        :raises UpstreamReplacedError: if the upstream's id differs.
+        :raises UpstreamSchemaChangedError: with the columns.
+        """
         self.require_same_table(upstream)
         problems = self.differences_from(upstream)
         if problems:
@@ -83,7 +93,6 @@ class UpstreamDescription:
                 f"the schema of {self.location} has changed since the job was created, as of version {self.offset}: "
                 f"{'; '.join(problems)}; adapt the job's query and rebuild it"
             )
-        self.require_usable()
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
         """Return how the used columns differ from those at the job's creation."""

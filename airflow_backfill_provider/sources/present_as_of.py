@@ -39,15 +39,23 @@ def present_as_of(
     read = reader.present_rows([EVERYTHING]).persist()
     read.count()
     name = f"reading {uuid.uuid4().hex}"
-    if not present.end_reading(name, start.server_run):
-        raise UpstreamUnavailableError(
-            f"{source.location}: the server crashed while its rows were read; nothing is lost, try again"
-        )
+
+    def end() -> None:
+        if not present.end_reading(name, start.server_run):
+            raise UpstreamUnavailableError(
+                f"{source.location}: the server crashed while its rows were read; nothing is lost, try again"
+            )
+
+    end()
     ended_by = dt.datetime.now(dt.UTC)
 
     def seen_by() -> Offset | None:
         source.refresh()
-        return present.seen_by(name, ended_by)
+        found = present.seen_by(name, ended_by, start.server_run)
+        if found is None:
+            # Otherwise this would go on for ever after a crash.
+            end()
+        return found
 
     Retrying(
         retry=retry_if_result(lambda found: found is None),

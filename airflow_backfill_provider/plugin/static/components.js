@@ -23,6 +23,9 @@ export const Progress = ({ name, summary }) => {
 
 /** The lag of a view behind its upstream, in units of its offsets and in time. */
 export const lag = (summary) => {
+  if (!summary.upstream_answers) {
+    return "Unknown";
+  }
   if (!summary.lag_versions) {
     return "None";
   }

@@ -91,6 +91,9 @@ export const reason = (job) => {
     case "cancelled":
       return "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over.";
     case "finished":
+      if (!summary.upstream_answers) {
+        return "Finished. The upstream does not answer, so its lag is unknown.";
+      }
       return summary.lag_versions
         ? `Finished, ${distance(summary.lag_versions, summary.lag_unit)} behind the upstream. The next DAG run applies its changes.`
         : "Finished and up to date.";

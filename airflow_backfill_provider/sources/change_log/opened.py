@@ -6,6 +6,7 @@ The log is written by this package alone, and the first column is the offset. So
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from airflow_backfill_provider.core.errors import (
     ConcurrentUpdateError,
     DataFileError,
 )
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import (
     got_no_answer,
@@ -66,6 +68,15 @@ class OpenedLog:
             else:
                 self._opened.update_incremental()
         return self._opened
+
+    def written_at(self) -> dt.datetime | None:
+        """Return when the newest version was written; ``None`` if there is no table."""
+        try:
+            version = self.newest().version()
+        except TableNotFoundError:
+            return None
+        commit = DeltaLog(self.location, self.storage_options).commit(version)
+        return None if commit is None else commit.timestamp
 
     def as_asked(self) -> DeltaTable:
         """Return the version that was read last; the newest one if none was."""

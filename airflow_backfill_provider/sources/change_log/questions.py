@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.lake.rows import text_literal
 from airflow_backfill_provider.sources.change_log import commits
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.changes import LoggedKind, Texts
 from airflow_backfill_provider.sources.change_log.conditions import (
     COMMITTED,
     NEWEST_FIRST,
@@ -44,6 +44,19 @@ class LoggedColumns:
     types: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedPartitions:
+    """
+    A table's partitions.
+
+    :param names: their names, by id.
+    :param since: what identifies the place of each in its table, by id; empty in a log of an older version.
+    """
+
+    names: Texts
+    since: Texts
+
+
 class AskedLog:
     """
     A change log that is asked.
@@ -67,6 +80,10 @@ class AskedLog:
         if landed is None:
             raise self._log.gone()
         return landed
+
+    def written_at(self) -> dt.datetime | None:
+        """Return when the log was written to last, after the database had answered; ``None`` if there is none."""
+        return self._log.written_at()
 
     def has_changes(self, table: str, after: int, up_to: int) -> bool:
         """Return whether rows of a table changed in ``(after, up_to]``."""
@@ -111,11 +128,15 @@ class AskedLog:
         newest = self._log.newest_row(["offset"], f"{of_kinds(LoggedKind.MARK)} AND {is_it}")
         return None if newest is None else newest["offset"]
 
-    def partitions_of(self, table: str) -> dict[str, str] | None:
-        """Return the newest partitions of a table that the log has, by id; ``None`` if it has none."""
+    def partitions_of(self, table: str) -> LoggedPartitions | None:
+        """Return the newest partitions of a table that the log has; ``None`` if it says nothing about them."""
         condition = f"{of_table(table)} AND {of_kinds(LoggedKind.PARTITIONS)}"
-        rows = self._log.rows(["new"], condition, f"{NEWEST_FIRST} LIMIT 1").to_pylist()
-        return dict(rows[0]["new"]) if rows else None
+        rows = self._log.rows(["new", "old"], condition, f"{NEWEST_FIRST} LIMIT 1").to_pylist()
+        return LoggedPartitions(dict(rows[0]["new"]), dict(rows[0]["old"] or ())) if rows else None
+
+    def published_as(self, name: str) -> int | None:
+        """Return what identified something that the database publishes at the last landing; ``None`` if unknown."""
+        return commits.published_as(self._log.existing(), name)
 
     def lost_within(self, table: str, after: int, up_to: int) -> list[str]:
         """Return why changes of a table in ``(after, up_to]`` are unknown."""

@@ -9,7 +9,7 @@ holds for a landing and a clean-up.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -77,13 +77,21 @@ class ChangeLog(CleanedLog):
                 "own change log, or rebuild the job"
             )
 
-    def land(self, changes: Iterable[LoggedChange], *, after: int, through: int) -> None:
+    def land(
+        self,
+        changes: Iterable[LoggedChange],
+        *,
+        after: int,
+        through: int,
+        published: Mapping[str, int] | None = None,
+    ) -> None:
         """
         Append changes, in one commit.
 
         :param changes: all changes in ``(after, through]``.
         :param after: the offset through which the log must be landed before.
         :param through: the offset through which it is landed then.
+        :param published: what identifies the things that the database publishes, as far as that changed.
         :raises ConcurrentUpdateError: if another process landed changes meanwhile.
         :raises ChangeFeedGapError: if the log is gone.
         """
@@ -94,7 +102,9 @@ class ChangeLog(CleanedLog):
         rows = pa.RecordBatchReader.from_batches(SCHEMA, _noting_failures(arrow_batches(changes), failures))
         try:
             with storage_errors(self.location):
-                write_deltalake(table, rows, mode="append", commit_properties=recorded(landed=through))
+                write_deltalake(
+                    table, rows, mode="append", commit_properties=recorded(landed=through, published=published)
+                )
         except (DeltaError, BackfillError) as error:
             if failures:
                 # deltalake has made a text of it, with which nobody could tell whether a retry helps.
@@ -105,17 +115,26 @@ class ChangeLog(CleanedLog):
         finally:
             self._log.forget()
 
-    def skip_to(self, offset: int, *, if_before: int, why: str, at: dt.datetime) -> None:
+    def skip_to(
+        self,
+        offset: int,
+        *,
+        if_before: int,
+        why: str,
+        at: dt.datetime,
+        published: Mapping[str, int] | None = None,
+    ) -> None:
         """
         Leave out the changes up to an offset, if the log ends before another one; readers that need them are refused.
 
         :param why: why the changes are lost.
         :param at: the time now.
+        :param published: as for :meth:`land`.
         :raises ConcurrentUpdateError: if another process landed changes meanwhile.
         """
         landed = self.landed_through
         if landed < if_before:
-            self.land([gap(offset, why, at)], after=landed, through=offset)
+            self.land([gap(offset, why, at)], after=landed, through=offset, published=published)
 
     def drop(self) -> None:
         """Delete the table, if it exists."""

@@ -47,11 +47,12 @@ class PresentTable(PresentRows):
 
         :raises DatabaseUnavailableError: if that lasts.
         """
+        server_run = self._table.server_run()
         newest = self._source.latest()
         unseen = self._table.unseen_transactions()
         if waiting := self._source.transactions_among(newest, unseen):
             self._wait_for(waiting)
-        return ReadingStart(newest)
+        return ReadingStart(newest, server_run)
 
     @retry(
         retry=retry_if_exception_type(_NotSeenYetError),
@@ -68,15 +69,20 @@ class PresentTable(PresentRows):
             )
 
     def end_reading(self, name: str, server_run: str) -> bool:
-        """Do nothing: how long events need is known from the job's definition."""
-        del name, server_run
-        return True
+        """Wait until what readers saw is on the server's disk; how long its events need is known from the job."""
+        del name
+        return self._table.has_kept_all(server_run)
 
-    def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
-        """Return the newest version at the time by which the events of all that readers saw are there."""
+    def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
+        """
+        Return the newest version at the time by which the events of all that readers saw are there.
+
+        Nothing records that a reading was ended, so whether the server crashed is asked again.
+        """
         del name
         complete_at = ended_by + self._events_within
-        return self._source.offset_at(complete_at) if dt.datetime.now(dt.UTC) >= complete_at else None
+        is_complete = dt.datetime.now(dt.UTC) >= complete_at and self._table.has_kept_all(server_run)
+        return self._source.offset_at(complete_at) if is_complete else None
 
     def sample_keys(self, most: int) -> Sequence[Position]:
         """Return the keys of some pages, thinned out."""

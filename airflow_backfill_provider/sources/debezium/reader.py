@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -172,9 +173,17 @@ class DebeziumReader(EventTableReader):
     # -------------------------------------------------------------------------------------------- present rows
 
     def present_rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
-        """Return the rows of the database in some ranges, each through a connection of its own."""
+        """
+        Return the rows of the database in some ranges, each through a connection of its own.
+
+        :raises InvalidJobError: if the events and the database do not have a used column alike any more.
+        """
         snapshot, types = self._snapshot, self._description.types
         encodings = snapshot.encodings(types)
+        if self.source.created is not None:
+            used = {column.name for column in self.source.created.columns}
+            replace(self._description, snapshot=snapshot).require_columns(used)
+            encodings = {name: found for name, found in encodings.items() if name in used}
         order: KeyOrder = self._description.key_order(self.source.upstream.key)
         table = JdbcTable(self.spark, snapshot.database, snapshot.described, tuple(encodings), order)
         return table.rows(ranges).select(
@@ -183,9 +192,11 @@ class DebeziumReader(EventTableReader):
 
     @property
     def _snapshot(self) -> SnapshotTable:
-        if self.source.snapshot is None:
+        """The table as it is now, not as it was when the source was opened."""
+        definition = self.source.upstream.snapshot
+        if definition is None:
             raise NotImplementedError(f"{self.source.location} has rows only in its events")
-        return self.source.snapshot
+        return SnapshotTable(definition)
 
     # ------------------------------------------------------------------------------------------------- details
 

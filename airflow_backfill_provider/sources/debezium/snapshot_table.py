@@ -13,6 +13,7 @@ from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.key_sample import sampled_keys
+from airflow_backfill_provider.sources.postgres.on_disk import wait_until_on_disk
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 
@@ -96,6 +97,31 @@ class SnapshotTable:
         """Return keys that divide the rows into parts of about the same size, in key order."""
         with self.database.session() as connection:
             return sampled_keys(connection, self.described, order, most)
+
+    def server_run(self) -> str:
+        """
+        Return what identifies the server's run since it last recovered from a crash.
+
+        An empty text of a standby: it has only what is on its primary's disk.
+        """
+        with self.database.session() as connection:
+            return "" if catalog.server(connection).is_standby else catalog.server_run(connection)
+
+    def has_kept_all(self, server_run: str) -> bool:
+        """
+        Wait until all that can be seen now is on the server's disk.
+
+        :param server_run: of an earlier moment; empty if nothing could be lost since then.
+        :returns: ``False`` if the server has crashed since then, so that it may have lost what could be seen.
+        :raises DatabaseUnavailableError: if waiting takes long, or the server crashes meanwhile.
+        """
+        if not server_run:
+            return True
+        with self.database.session() as connection:
+            if catalog.server_run(connection) != server_run:
+                return False
+            wait_until_on_disk(connection)
+        return True
 
     def unseen_transactions(self) -> UnseenTransactions:
         """Return the transactions that a reader that begins now does not see."""

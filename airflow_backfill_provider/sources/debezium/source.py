@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.sources.debezium import DebeziumUpstream
 from airflow_backfill_provider.sources.debezium.description import DebeziumDescription
@@ -28,11 +29,22 @@ class DebeziumSource(EventTableSource):
 
     :param upstream: the definition.
     :param storage_options: options of the object store, as deltalake takes them.
+    :param created: the columns that a job uses, as of the job's creation; ``None`` without a job.
     """
 
-    def __init__(self, upstream: DebeziumUpstream, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        upstream: DebeziumUpstream,
+        storage_options: Mapping[str, str] | None = None,
+        created: ResolvedUpstream | None = None,
+    ) -> None:
         super().__init__(upstream, upstream.path, storage_options)
         self.upstream = upstream
+        self.created = created
+
+    def as_created(self, upstream: ResolvedUpstream) -> DebeziumSource:
+        """Return the table for a job, whose reader reads only the columns that the job uses of the database's rows."""
+        return DebeziumSource(self.upstream, self._options, upstream)
 
     @cached_property
     def snapshot(self) -> SnapshotTable | None:

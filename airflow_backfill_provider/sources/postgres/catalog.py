@@ -20,7 +20,10 @@ _FULL, _PERMANENT = "f", "p"
 _TABLE = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
        has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid),
-       EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+       EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid), c.relispartition,
+       (SELECT string_agg(m.oid::regclass::text, ', ' ORDER BY m.oid)
+        FROM pg_partition_tree(c.oid) t JOIN pg_class m ON m.oid = t.relid
+        WHERE t.isleaf AND (m.relkind <> 'r' OR m.relpersistence <> 'p'))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(%s)
 """
@@ -50,17 +53,27 @@ FROM pg_class c
 WHERE c.oid = %s::bigint::oid OR c.oid IN (SELECT relid FROM pg_partition_tree(%s::bigint::oid::regclass) WHERE isleaf)
 """
 
-# A partition that was attached was a table before: its row type is older than its place in the tree.
+# A partition that was attached was a table before: one of its system columns, whose rows in the catalog are never
+# written again, is older than its place in the tree, by a transaction or by more commands than CREATE TABLE consists of.
+# While it has no pages, it never had rows. The same partition in a new place has another transaction there.
 _PARTITIONS = """
-SELECT r.oid::bigint, t.relid::oid::bigint, t.relid::text, i.xmin::text <> y.xmin::text
-FROM pg_publication p
-JOIN pg_class r ON r.relkind = 'p' AND (p.puballtables OR EXISTS (
-    SELECT FROM pg_publication_rel l WHERE l.prpubid = p.oid AND l.prrelid = r.oid))
-CROSS JOIN LATERAL pg_partition_tree(r.oid) t
-JOIN pg_inherits i ON i.inhrelid = t.relid
-JOIN pg_class c ON c.oid = t.relid
-JOIN pg_type y ON y.oid = c.reltype
-WHERE p.pubname = %s AND t.isleaf AND NOT r.relispartition
+WITH RECURSIVE tree (root, member, kind, was_attached, since) AS (
+    SELECT r.oid, r.oid, r.relkind, false, ''
+    FROM pg_publication p
+    JOIN pg_class r ON r.relkind = 'p' AND NOT r.relispartition AND (p.puballtables OR EXISTS (
+        SELECT FROM pg_publication_rel l WHERE l.prpubid = p.oid AND l.prrelid = r.oid))
+    WHERE p.pubname = %s
+    UNION ALL
+    SELECT t.root, c.oid, c.relkind,
+           t.was_attached OR i.xmin::text <> a.xmin::text OR i.cmin::text::bigint - a.cmin::text::bigint > 4,
+           ltrim(t.since || ' ' || i.xmin)
+    FROM tree t
+    JOIN pg_inherits i ON i.inhparent = t.member AND NOT i.inhdetachpending
+    JOIN pg_class c ON c.oid = i.inhrelid
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tableoid'
+)
+SELECT root::bigint, member::bigint, member::regclass::text, was_attached AND pg_relation_size(member) > 0, since
+FROM tree WHERE kind <> 'p' OR member = root
 """
 
 _TYPES = """
@@ -161,17 +174,25 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
     """
     Describe a table.
 
+    :param connection: a session outside of a transaction.
     :param table: its name with its schema, quoted as in SQL where that is necessary.
     :raises UpstreamNotFoundError: if there is no such table, or the login may not read it.
     :raises UpstreamError: if it is something else than a table with a log.
     """
+    with connection.transaction():
+        # All of it as of one moment, whatever DDL runs meanwhile.
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return _described(connection, table)
+
+
+def _described(connection: Connection, table: str) -> DescribedTable:
     row = connection.execute(_TABLE, [table]).fetchone()
     if row is None:
         raise UpstreamNotFoundError(
             f"there is no table {table} in database {connection.info.dbname}; name it with its schema, such as "
             "public.orders"
         )
-    oid, schema, name, kind, persistence, readable, is_filtered, has_children = row
+    oid, schema, name, kind, persistence, readable, is_filtered, has_children, is_partition, unlogged = row
     if kind not in _READABLE_KINDS:
         raise UpstreamError(f"{table} is not a table, but of the kind {kind!r} in pg_class; name a table")
     if persistence != _PERMANENT:
@@ -190,6 +211,16 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
         raise UpstreamError(
             f"{table} has tables that inherit from it (INHERITS), and the log has their rows under their own names; "
             "make a job for each of them, or a partitioned table"
+        )
+    if kind != _PLAIN and is_partition:
+        raise UpstreamError(
+            f"{table} is a partition that has partitions itself, and the log has their rows as those of the whole "
+            "table; name the whole table, or a partition without partitions"
+        )
+    if kind != _PLAIN and unlogged:
+        raise UpstreamError(
+            f"{table} has partitions that are foreign, unlogged or temporary tables, so the log does not have their "
+            f"changes: {unlogged}; detach them, or make a job for each other partition"
         )
     columns = connection.execute(_COLUMNS, [oid]).fetchall()
     types = resolve_types(connection, ((type_oid, modifier) for _, type_oid, modifier, *_ in columns))
@@ -219,22 +250,24 @@ class Partition:
     """
     A partition that has no partitions itself.
 
-    :param root: the oid of the partitioned table.
-    :param was_attached: whether it was a table of its own before, maybe with rows.
+    :param was_attached: whether it, or a partition above it, was a table of its own before, and it may have had rows.
+    :param since: what identifies its place in the tree; another text if it was detached and attached again.
     """
 
     oid: int
     name: str
-    root: int
     was_attached: bool
+    since: str
 
 
-def partitions(connection: Connection, publication: str) -> tuple[Partition, ...]:
-    """Return the partitions of all published tables."""
-    return tuple(
-        Partition(oid=oid, name=name, root=root, was_attached=attached)
-        for root, oid, name, attached in connection.execute(_PARTITIONS, [publication])
-    )
+def partitions(connection: Connection, publication: str) -> dict[int, list[Partition]]:
+    """Return the partitions of all published tables that are partitioned, by the oid of the table."""
+    trees: dict[int, list[Partition]] = {}
+    for root, oid, name, attached, since in connection.execute(_PARTITIONS, [publication]):
+        leaves = trees.setdefault(root, [])
+        if oid != root:
+            leaves.append(Partition(oid=oid, name=name, was_attached=attached, since=since))
+    return trees
 
 
 def size_of(connection: Connection, oid: int) -> tuple[int, int]:
@@ -247,11 +280,12 @@ def resolve_types(connection: Connection, types: Iterable[tuple[int, int]]) -> d
     """
     Return types by their oid and modifier: the base type of a domain, the element type of an array.
 
-    A type of another schema than PostgreSQL's own gets the schema in its name, so that it is not mistaken for one.
+    A type of another schema than PostgreSQL's own gets the schema in its name, so that it is not mistaken for one. A
+    type that was dropped is left out.
     """
     wanted = set(types)
     catalog = _catalog(connection, {oid for oid, _ in wanted})
-    return {(oid, modifier): _resolved(catalog, oid, modifier) for oid, modifier in wanted}
+    return {(oid, modifier): _resolved(catalog, oid, modifier) for oid, modifier in wanted if oid in catalog}
 
 
 _CatalogRow = tuple[int, str, str, str, int, int, int, str]
@@ -260,13 +294,11 @@ _CatalogRow = tuple[int, str, str, str, int, int, int, str]
 def _catalog(connection: Connection, oids: set[int]) -> Mapping[int, _CatalogRow]:
     """Return the catalog's rows of types, and of the types that they consist of."""
     found: dict[int, Any] = {}
-    while missing := oids - set(found):
+    missing = oids
+    while missing:
         rows = connection.execute(_TYPES, [sorted(missing)]).fetchall()
         found.update({row[0]: row for row in rows})
-        unknown = missing - set(found)
-        if unknown:
-            raise UpstreamError(f"the catalog has no type {', '.join(map(str, sorted(unknown)))}; it was dropped")
-        oids = oids | {part for row in rows for part in (row[4], row[6]) if part}
+        missing = {part for row in rows for part in (row[4], row[6]) if part} - set(found)
     return found
 
 

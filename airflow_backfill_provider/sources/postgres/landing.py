@@ -15,14 +15,15 @@ from itertools import chain
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError, UpstreamReplacedError
-from airflow_backfill_provider.sources.change_log.changes import OF_ROWS, LoggedChange
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
+from airflow_backfill_provider.sources.change_log.changes import OF_ROWS, LoggedChange, LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
 from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
 from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes, noting_repeated
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
+from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 
 MOST_BYTES = 1 << 30
@@ -115,18 +116,20 @@ class Landing:
         repeated = set[tuple[int, int]]()
         messages = noting_repeated(map(decode, self.slot.peek(connection, through)), after, repeated)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
+        published = Published.now(connection, self.slot.publication)
+        news = published.news(self.log.published_as)
         changes = chain(
             logged_changes(messages, lambda relation: _types_of(connection, relation), after=after, trees=trees),
             # A generator inside of deltalake's write cannot read the log.
-            self._partitions(trees, connection, through),
+            self._not_logged(trees, published, connection, after=after, through=through),
         )
         # The transactions that the log has come before the first one that it does not have.
         first = next(changes, None)
         self._require_same_transactions(repeated, confirmed, after)
-        if first is None and through - after <= IDLE_BYTES and after >= at_least:
+        if first is None and not news and through - after <= IDLE_BYTES and after >= at_least:
             return after, True
         reached(CrashPoint.BEFORE_LANDING_COMMIT)
-        self.log.land(chain([first] if first else [], changes), after=after, through=through)
+        self.log.land(chain([first] if first else [], changes), after=after, through=through, published=news)
         reached(CrashPoint.AFTER_LANDING_COMMIT)
         self.slot.advance(connection, through)
         logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
@@ -163,13 +166,26 @@ class Landing:
             "restored from an older copy, or a standby without its newest changes took over: rebuild the job"
         )
 
-    def _partitions(self, trees: PartitionTrees, connection: Connection, through: int) -> list[LoggedChange]:
-        """Return rows for tables whose partitions differ from those that the log has; they count from the end on."""
+    def _not_logged(
+        self, trees: PartitionTrees, published: Published, connection: Connection, *, after: int, through: int
+    ) -> list[LoggedChange]:
+        """
+        Return rows for what the database does not log: partitions that came or went, and tables that did.
+
+        What is known now is so from the end of the landing on. What was lost is lost anywhere in it, so it is noted
+        where the landing begins: a window that ends before the landing does needs it, too.
+        """
         known = {table: self.log.partitions_of(table) for table in map(str, trees.by_root)}
-        rows = trees.differences({table: names for table, names in known.items() if names is not None})
+        rows = [*trees.differences(known), *published.differences(self.log.published_as)]
         now = connection.execute("SELECT now()").fetchall()[0][0]
         return [
-            LoggedChange(offset=through, number=_LAST + number, transaction=0, committed_at=now, **fields)
+            LoggedChange(
+                offset=through if fields["kind"] is LoggedKind.PARTITIONS else after + 1,
+                number=_LAST + number,
+                transaction=0,
+                committed_at=now,
+                **fields,
+            )
             for number, fields in enumerate(rows)
         ]
 
@@ -181,10 +197,7 @@ def _without_types(relation: Relation) -> Mapping[str, str]:
 def _types_of(connection: Connection, relation: Relation) -> Mapping[str, str]:
     """Return the types of a table's columns, as the change log records them."""
     wanted = {(column.type_oid, column.type_modifier) for column in relation.columns}
-    try:
-        types = resolve_types(connection, wanted)
-    except UpstreamError:
-        types = {}
+    types = resolve_types(connection, wanted)
     named = {}
     for column in relation.columns:
         found = types.get((column.type_oid, column.type_modifier))

@@ -8,11 +8,12 @@ follow, and the job is refused instead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.questions import LoggedPartitions
 from airflow_backfill_provider.sources.postgres.catalog import Partition
 
 Fields = dict[str, Any]
@@ -24,22 +25,14 @@ class PartitionTrees:
     """
     The published tables' partitions.
 
-    :param partitions: all of them.
+    :param by_root: the partitions of each partitioned table, by its oid.
     """
 
-    partitions: Sequence[Partition] = ()
+    by_root: Mapping[int, Sequence[Partition]] = field(default_factory=dict)
 
     @cached_property
     def _roots(self) -> Mapping[int, int]:
-        return {partition.oid: partition.root for partition in self.partitions}
-
-    @cached_property
-    def by_root(self) -> Mapping[int, Mapping[int, str]]:
-        """The names of each table's partitions, by their oids."""
-        trees: dict[int, dict[int, str]] = {}
-        for partition in self.partitions:
-            trees.setdefault(partition.root, {})[partition.oid] = partition.name
-        return trees
+        return {partition.oid: root for root, leaves in self.by_root.items() for partition in leaves}
 
     def table_of(self, oid: int) -> str:
         """Return the id in the change log of the table that a table's rows belong to."""
@@ -52,7 +45,7 @@ class PartitionTrees:
         :param oids: the tables and partitions that were truncated together.
         """
         for table in dict.fromkeys(map(self.table_of, oids)):
-            leaves = self.by_root.get(int(table), {})
+            leaves = {partition.oid: partition.name for partition in self.by_root.get(int(table), ())}
             # Partitions that were made or dropped since then do not matter if the whole table is named.
             if int(table) not in oids and not set(leaves) <= set(oids):
                 names = ", ".join(name for oid, name in leaves.items() if oid in oids)
@@ -61,25 +54,34 @@ class PartitionTrees:
             else:
                 yield {"table": table, "kind": LoggedKind.TRUNCATE}
 
-    def differences(self, known: Mapping[str, Mapping[str, str]]) -> Iterator[Fields]:
+    def differences(self, known: Mapping[str, LoggedPartitions | None]) -> Iterator[Fields]:
         """
         Yield rows for the tables whose partitions are not the known ones: what they are, and what came or went.
 
         :param known: the partitions that the change log has, by table.
         """
-        attached = {partition.oid for partition in self.partitions if partition.was_attached}
         for root, leaves in self.by_root.items():
-            table, names = str(root), {str(oid): name for oid, name in leaves.items()}
-            before = known.get(table)
-            if before == names:
+            table, before = str(root), known.get(str(root))
+            now = LoggedPartitions(
+                {str(partition.oid): partition.name for partition in leaves},
+                {str(partition.oid): partition.since for partition in leaves},
+            )
+            if before == now:
                 continue
-            yield {"table": table, "kind": LoggedKind.PARTITIONS, "new": names}
-            if before is None:
-                continue
-            gone = sorted(name for oid, name in before.items() if oid not in names)
-            came = sorted(name for oid, name in names.items() if oid not in before and int(oid) in attached)
-            for text in (
-                *(f"DETACH or DROP of partition {name}" for name in gone),
-                *(f"ATTACH of partition {name}, which may have had rows" for name in came),
-            ):
+            yield {"table": table, "kind": LoggedKind.PARTITIONS, "new": now.names, "old": now.since}
+            for text in () if before is None else _what_happened(before, now, leaves):
                 yield {"table": table, "kind": LoggedKind.PART_REMOVED, "new": {"text": text}}
+
+
+def _what_happened(before: LoggedPartitions, now: LoggedPartitions, leaves: Sequence[Partition]) -> Iterator[str]:
+    """Yield what came or went with rows; a partition that was made as one had none."""
+    attached = {str(partition.oid) for partition in leaves if partition.was_attached}
+    for oid, name in sorted(before.names.items()):
+        if oid not in now.names:
+            yield f"DETACH or DROP of partition {name}"
+        # A log of an older version does not have the second.
+        elif before.since.get(oid, now.since[oid]) != now.since[oid]:
+            yield f"DETACH of partition {name}, which was attached again"
+    for oid, name in sorted(now.names.items()):
+        if oid not in before.names and oid in attached:
+            yield f"ATTACH of partition {name}, which may have had rows"

@@ -72,9 +72,9 @@ class PresentTable(PresentRows):
             self._source.slot.mark(connection, name)
         return True
 
-    def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
+    def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""
-        del ended_by
+        del ended_by, server_run
         found = self._source.log.mark(name)
         return None if found is None else Offset(found)
 

@@ -56,27 +56,21 @@ class PostgresReader(SourceReader):
         return self._unsettled
 
     def empty(self) -> DataFrame:
-        """Return all columns, without rows."""
-        types = self._types
-        columns = [typed(F.lit(None).cast("string"), kind, name).alias(name) for name, kind in types.items()]
+        """Return the columns that the job uses, without rows."""
+        columns = [typed(F.lit(None).cast("string"), kind, name).alias(name) for name, kind in self._types.items()]
         return self._spark.range(0).select(*columns)
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """Return the changes in ``(after, up_to]``, from the change log."""
         source = self._source
-        # Even if the log has whole rows now: it may have left values out before that was set.
-        apart = frozenset(
-            column.name
-            for column in self._described.table.columns
-            if column.may_lie_apart and column.name in self._types
-        )
         reader = ChangeLogReader(
             spark=self._spark,
             log=source.log,
             table=source.log_table,
             types=self._types,
             key=[column.column for column in source.upstream.key],
-            apart=apart,
+            # Even if the log has whole rows now: it may have left values out before that was set.
+            apart=frozenset(filter(self._may_lie_apart, self._types)),
         )
         return reader.changes(lsn_of(after), lsn_of(up_to))
 
@@ -85,13 +79,15 @@ class PostgresReader(SourceReader):
         Return the rows in some ranges of keys as they are now, each range through a connection of its own.
 
         :param ranges: disjoint ranges, at least one.
+        :raises UpstreamSchemaChangedError: if a column that the job uses is gone by now, or has another type.
         """
-        described = self._described
+        described = self._source.at()
+        if self._source.created is not None:
+            described.require_same_columns(self._source.created)
+        types = self._types
         order: KeyOrder = described.key_order(self._source.upstream.key)
-        table = JdbcTable(self._spark, self._source.database, described.table, tuple(self._types), order)
-        return table.rows(ranges).select(
-            *(typed(column(name), kind, name).alias(name) for name, kind in self._types.items())
-        )
+        table = JdbcTable(self._spark, self._source.database, described.table, tuple(types), order)
+        return table.rows(ranges).select(*(typed(column(name), kind, name).alias(name) for name, kind in types.items()))
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """Return whether the table was truncated in ``(after, up_to]``."""
@@ -104,7 +100,19 @@ class PostgresReader(SourceReader):
     def _described(self) -> PostgresDescription:
         return self._source.at()
 
-    @property
+    @cached_property
     def _types(self) -> dict[str, str]:
-        """The columns that have a counterpart."""
+        """
+        The columns that the job uses, as of its creation; without a job, those that have a counterpart now.
+
+        Nothing is asked about any other column, so it does not matter what becomes of these meanwhile.
+        """
+        created = self._source.created
+        if created is not None:
+            return {column.name: column.type for column in created.columns}
         return {name: kind for name, kind in self._described.types.items() if not kind.startswith("<")}
+
+    def _may_lie_apart(self, name: str) -> bool:
+        """Return whether changes may lack a value; so it is for a column that is no longer what it was, too."""
+        column = self._described.table.column(name)
+        return column is None or self._described.types[name] != self._types[name] or column.may_lie_apart

@@ -45,7 +45,10 @@ _PUBLISHED = """
 SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, p.pubviaroot,
        EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid),
        EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid
-               AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL))
+               AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL)),
+       EXISTS (SELECT FROM pg_partition_ancestors(%s::bigint::oid::regclass) a
+               LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = a.relid
+               WHERE a.relid <> %s::bigint::oid AND (p.puballtables OR r.oid IS NOT NULL))
 FROM pg_publication p WHERE p.pubname = %s
 """
 
@@ -84,17 +87,16 @@ class ReplicationSlot:
     name: str
     publication: str
 
-    def ensure(self, connection: Connection, table: DescribedTable) -> int:
+    def ensure(self, connection: Connection) -> int:
         """
-        Create the publication and the slot, unless they exist, and publish the table.
+        Create the slot, unless it exists, after what it is to return was published.
 
         Waits for transactions in progress, because the slot does not return the changes that they made before.
 
         :returns: an LSN; changes of transactions that are committed later are complete.
-        :raises DatabaseRefusedError: if the login may not create them; with the statements to run.
+        :raises DatabaseRefusedError: if the login may not create it; with the statements to run.
         :raises DatabaseUnavailableError: if a transaction stays in progress.
         """
-        self._publish(connection, table)
         if self._is_lost(connection):
             # Nobody can use it any more.
             self._drop(connection)
@@ -137,6 +139,8 @@ class ReplicationSlot:
     def unpublished(self, connection: Connection, table: DescribedTable) -> str:
         """Return why the slot does not return changes of a table; an empty text if it does."""
         published = self._published(connection, table.oid)
+        if published is not None and published[5]:
+            return self._under_another_name(table)
         if published is not None and (published[0] or published[3]):
             return ""
         return (
@@ -191,7 +195,13 @@ class ReplicationSlot:
     def _row(self, connection: Connection) -> tuple[Any, ...] | None:
         return connection.execute(_STATUS, [self.name]).fetchone()
 
-    def _publish(self, connection: Connection, table: DescribedTable) -> None:
+    def publish(self, connection: Connection, table: DescribedTable) -> None:
+        """
+        Create the publication, unless it exists, and publish a table.
+
+        :raises DatabaseRefusedError: if the login may not do that, or the publication leaves something out; with the
+            statements to run.
+        """
         published = self._published(connection, table.oid)
         name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
         if published is None:
@@ -200,7 +210,9 @@ class ReplicationSlot:
                 sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table),
             )
             return
-        all_tables, all_operations, via_root, has_table, has_parts_only = published
+        all_tables, all_operations, via_root, has_table, has_parts_only, has_ancestor = published
+        if has_ancestor:
+            raise DatabaseRefusedError(self._under_another_name(table))
         if via_root or not all_operations:
             raise DatabaseRefusedError(
                 f"publication {self.publication} leaves out operations, or hides a TRUNCATE of a partition, because it "
@@ -215,9 +227,15 @@ class ReplicationSlot:
         if not (all_tables or has_table):
             self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
 
-    def _published(self, connection: Connection, oid: int) -> tuple[bool, bool, bool, bool, bool] | None:
+    def _under_another_name(self, table: DescribedTable) -> str:
+        return (
+            f"publication {self.publication} also has the table that {table.schema}.{table.name} is a partition of, so "
+            "its changes count as those of the whole table; give the job a slot and a publication of its own"
+        )
+
+    def _published(self, connection: Connection, oid: int) -> tuple[bool, bool, bool, bool, bool, bool] | None:
         """Return what the publication has; ``None`` if there is none."""
-        return connection.execute(_PUBLISHED, [oid, oid, self.publication]).fetchone()
+        return connection.execute(_PUBLISHED, [oid, oid, oid, oid, self.publication]).fetchone()
 
     @staticmethod
     def _define(connection: Connection, statement: sql.Composed) -> None:

@@ -38,6 +38,7 @@ from airflow_backfill_provider.sources.postgres.description import PostgresDescr
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
+from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 from airflow_backfill_provider.sources.postgres.table_feed import TableFeed, table_id
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
@@ -55,10 +56,18 @@ class PostgresSource(Source):
 
     :param upstream: the definition, with the defaults of a job.
     :param storage_options: options of the object store of the change log, as deltalake takes them.
+    :param created: the table with the columns that a job uses, as of the job's creation; ``None`` without a job.
     """
 
-    def __init__(self, upstream: PostgresUpstream, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        upstream: PostgresUpstream,
+        storage_options: Mapping[str, str] | None = None,
+        created: ResolvedUpstream | None = None,
+    ) -> None:
         self.upstream = upstream
+        self.created = created
+        self._storage_options = storage_options
         self.database = Database(upstream.connection)
         self.slot = ReplicationSlot(upstream.slot, upstream.publication)
         self.log = ChangeLog(upstream.change_log, storage_options)
@@ -67,6 +76,10 @@ class PostgresSource(Source):
     def location(self) -> str:
         """The connection and the table."""
         return self.upstream.location
+
+    def as_created(self, upstream: ResolvedUpstream) -> PostgresSource:
+        """Return the table for a job, whose reader leaves out all columns that the job does not use."""
+        return PostgresSource(self.upstream, self._storage_options, upstream)
 
     # ------------------------------------------------------------------------------------------------- history
 
@@ -97,7 +110,9 @@ class PostgresSource(Source):
         return HistoryPoint(offset=Offset(begin))
 
     def _begin(self, connection: Connection, server: catalog.Server, table: DescribedTable) -> int:
-        begin, now = self.slot.ensure(connection, table), dt.datetime.now(dt.UTC)
+        self.slot.publish(connection, table)
+        published = Published.now(connection, self.slot.publication)
+        begin, now = self.slot.ensure(connection), dt.datetime.now(dt.UTC)
         self.log.create(self._origin(server), begin, at=now)
         # Another job that shares the slot is refused then.
         self.log.skip_to(
@@ -105,10 +120,15 @@ class PostgresSource(Source):
             if_before=self.slot.status(connection).confirmed,
             why=f"changes before the replication slot {self.slot.name} was created again",
             at=now,
+            published=published.identities,
         )
         # If another process lands at the same time, it checks the same.
         with suppress(ConcurrentUpdateError):
             self.landing.land()
+        if Published.now(connection, self.slot.publication).differs_from(published, str(table.oid)):
+            raise ConcurrentUpdateError(
+                f"publication {self.slot.publication} was changed while the job was created; try again"
+            )
         return begin
 
     def end(self, job: str) -> None:
@@ -234,7 +254,7 @@ class PostgresSource(Source):
             return TableFeed(self).read(read_up_to, needed_after, created_on)
         except (DatabaseUnavailableError, DatabaseRefusedError) as error:
             latest = max(self.newest_or_beginning(), read_up_to or BEGINNING)
-            return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error))
+            return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error), landed_at=self.log.written_at())
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """

@@ -78,7 +78,7 @@ def _usable(readings: Sequence[CommittedReading], situation: Situation) -> list[
         return []
 
     def is_covered(reading: CommittedReading) -> bool:
-        seen = present.seen_by(reading_name(settings, reading.epoch), reading.committed_at)
+        seen = present.seen_by(reading_name(settings, reading.epoch), reading.committed_at, reading.server_run)
         return seen is not None and seen <= situation.offset
 
     unread = situation.settings.scan.unread(situation.state)[0]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, StateError
-from airflow_backfill_provider.core.keys import KeyRange, Position
+from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.net_changes import net_changes
@@ -133,10 +133,9 @@ class CdcReader(SnapshotReader):
             return
         order = settings.scan.order
         readings = self._ended(self._files.readings(order))
-        begin = readings[-1].covered.up_to if readings else settings.keys.after
-        if readings and begin == settings.keys.up_to:
+        if readings and readings[-1].covered.up_to == settings.keys.up_to:
             return
-        ranges = self._ranges(barrier, begin)
+        ranges = self._ranges(barrier, readings)
         if ranges is None:
             return
         start = self._present.begin_reading()
@@ -172,8 +171,9 @@ class CdcReader(SnapshotReader):
         if not readings:
             return readings
         *others, last = readings
-        is_ended = self._present.seen_by(reading_name(self._context.settings, last.epoch), last.committed_at)
-        return readings if is_ended is not None or self._end(last) else others
+        name = reading_name(self._context.settings, last.epoch)
+        is_ended = self._present.seen_by(name, last.committed_at, last.server_run) is not None
+        return readings if is_ended or self._end(last) else others
 
     def _end(self, reading: Reading) -> bool:
         """End a reading; return whether its rows count."""
@@ -187,13 +187,19 @@ class CdcReader(SnapshotReader):
         )
         return False
 
-    def _ranges(self, barrier: Barrier, begin: Position | None) -> tuple[KeyRange, ...] | None:
-        """Return the ranges to read next; ``None`` if enough was read ahead."""
+    def _ranges(self, barrier: Barrier, readings: Sequence[Reading]) -> tuple[KeyRange, ...] | None:
+        """
+        Return the ranges to read next; ``None`` if enough was read ahead.
+
+        :param readings: what was read ahead and counts.
+        """
         settings, order = self._context.settings, self._context.settings.scan.order
+        begin = readings[-1].covered.up_to if readings else settings.keys.after
         sample = read_sample(sample_of(settings), order, self._context.storage_options)
         total = self._context.upstream.row_count(barrier.upstream.to_offset)
         rows = barrier.rate_limit
-        if rows is not None:
+        # What was read and does not count is still in the table.
+        if rows is not None and readings:
             chunk = barrier.chunk(order)
             read = chunk or tuple(pinned.decoded(order) for pinned in barrier.read_before)
             statistics, _ = self._files.statistics(order)

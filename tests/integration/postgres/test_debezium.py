@@ -10,10 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from airflow_backfill_provider.sources.debezium import SnapshotDefinition
+from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from tests.connector import Connector
 from tests.debezium_events import EventTable
 from tests.integration.postgres.shop import TABLE, Shop
+from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.spark
 
@@ -120,6 +125,58 @@ def test_rows_of_the_database_and_events_become_one_view(events: EventShop, seed
     events.connector.land_all()
     assert events.epoch() is not None
     assert events.rows("id", "name") == [(7, "again")]
+
+
+def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
+    events: EventShop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """I1: with asynchronous commits, others see a transaction before it is on disk, and it never becomes an event."""
+    events.begin(fill=60)
+    events.create(rate_limit=20)
+    with events.server_setting("wal_writer_delay", "10s"):
+        # The first commit wakes the process that writes the log, which then sleeps for the whole time.
+        events.database.execute("SET synchronous_commit = off")
+        events.run_sql("INSERT INTO orders (id, name) VALUES (100, 'first')")
+
+        def crash(reached: CrashPoint) -> None:
+            if reached is CrashPoint.BEFORE_READ_AHEAD_COMMIT:
+                events.run_sql("DELETE FROM orders WHERE id = 1", "INSERT INTO orders (id) VALUES (-1)")
+                events.run_sql("UPDATE orders SET name = 'taken back' WHERE id BETWEEN 2 AND 10")
+            if reached is CrashPoint.AFTER_READ_AHEAD_COMMIT:
+                crash_points.install(None)
+                postgres.kill()
+                postgres.start()
+
+        crash_points.install(crash)
+        try:
+            events.epoch()
+        finally:
+            crash_points.install(None)
+            events.reconnect(postgres)
+    assert "while the server crashed; they are read again" in caplog.text
+    assert events.table("SELECT name FROM orders WHERE id = 2") == [("n2",)]
+    events.connector.reconnect(events.database)
+    events.connector.land_all()
+    events.finish()
+    assert events.rows(*COLUMNS.names) == events.truth()
+    events.assert_truth()
+
+
+def test_a_reading_ends_when_all_that_it_may_have_seen_is_on_disk(events: EventShop) -> None:
+    """I1: the server writes an asynchronous commit late, and keeps none of it in a crash before."""
+    events.begin(fill=1)
+    table = SnapshotTable(SnapshotDefinition(connection="shop_db", table=TABLE))
+    server_run = table.server_run()
+    with events.server_setting("wal_writer_delay", "3s"):
+        events.database.execute("SET synchronous_commit = off")
+        for number in range(2):
+            # The first commit wakes the process that writes the log.
+            events.run_sql(f"UPDATE orders SET name = 'late {number}'")
+        ((end,),) = events.table("SELECT pg_current_wal_insert_lsn()::text")
+        is_on_disk = f"SELECT pg_current_wal_flush_lsn() >= '{end}'"
+        assert events.table(is_on_disk) == [(False,)]
+        assert table.has_kept_all(server_run)
+        assert events.table(is_on_disk) == [(True,)]
 
 
 def test_a_long_value_that_did_not_change_is_taken_from_an_earlier_event(events: EventShop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.sources.postgres.present import PresentTable
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -63,14 +65,16 @@ def test_an_epoch_is_completed_after_the_server_died_at_any_of_its_points(shop: 
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.parametrize("epochs", [1, exhaustive(0)])
 def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
-    shop: Shop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+    shop: Shop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture, epochs: int
 ) -> None:
-    """I1: with asynchronous commits, others see a transaction before it is on disk."""
+    """I1: with asynchronous commits, others see a transaction before it is on disk. Also of the very first rows."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
     fill(shop, 1, 60)
     shop.create(rate_limit=20)
-    shop.epoch()
+    for _ in range(epochs):
+        shop.epoch()
     with shop.server_setting("wal_writer_delay", "10s"):
         # The first commit wakes the process that writes the log, which then sleeps for the whole time.
         shop.database.execute("SET synchronous_commit = off")
@@ -78,9 +82,9 @@ def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
 
         def crash(reached: CrashPoint) -> None:
             if reached is CrashPoint.BEFORE_READ_AHEAD_COMMIT:
-                shop.database.execute("DELETE FROM orders WHERE id = 21")
+                shop.database.execute("DELETE FROM orders WHERE id IN (1, 21)")
                 shop.database.execute("INSERT INTO orders VALUES (-1, 'taken back')")
-                shop.database.execute("UPDATE orders SET name = 'taken back' WHERE id BETWEEN 22 AND 40")
+                shop.database.execute("UPDATE orders SET name = 'taken back' WHERE id BETWEEN 2 AND 40 AND id <> 21")
                 assert shop.table("SELECT name FROM orders WHERE id = 22") == [("taken back",)]
             if reached is CrashPoint.AFTER_READ_AHEAD_COMMIT:
                 postgres.kill()
@@ -101,7 +105,9 @@ def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
 def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: PostgresServer) -> None:
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
     fill(shop, 1, 3)
+    before = dt.datetime.now(dt.UTC)
     shop.create()
+    created = dt.datetime.now(dt.UTC)
     postgres.stop()
     try:
         with pytest.raises(DatabaseUnavailableError, match="shop_db: the database does not answer .*nothing is lost"):
@@ -109,6 +115,10 @@ def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: P
         status = shop.backfill.status()
         assert (status.epoch, [alarm.kind for alarm in status.alarms]) == (0, ["stalled"])
         assert "the database does not answer" in status.alarms[0].message
+        assert "its last recorded answer is from 20" in status.alarms[0].message
+        assert (status.upstream_answers, status.lag_seconds) == (False, None)
+        assert status.upstream_answered_at is not None
+        assert before <= status.upstream_answered_at <= created
     finally:
         postgres.start()
     shop.reconnect(postgres)

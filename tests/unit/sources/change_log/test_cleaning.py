@@ -124,7 +124,8 @@ def test_the_newest_partitions_of_each_table_stay(empty):
     empty.land([change(35)], after=30, through=40)
     empty.clean_up(NOW + KEPT_FOR)
     assert [row for row in stored(empty) if row[1] == "partitions"] == [(13, "partitions"), (15, "partitions")]
-    assert [empty.partitions_of(of) for of in ("5", "6", "7")] == [{"1": "new"}, {"1": "other"}, None]
+    found = [empty.partitions_of(of) for of in ("5", "6", "7")]
+    assert [known and known.names for known in found] == [{"1": "new"}, {"1": "other"}, None]
 
 
 def test_nothing_is_removed_after_an_offset_that_some_reader_may_still_need(noted):

@@ -9,7 +9,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from airflow_backfill_provider.sources.change_log.commits import cleaned_at, landed_through, recorded
+from airflow_backfill_provider.sources.change_log.commits import (
+    cleaned_at,
+    landed_through,
+    published_as,
+    recorded,
+)
 
 AT = dt.datetime(2026, 3, 29, 1, 30, 15, tzinfo=dt.UTC)
 ROWS = pa.table({"offset": [1]})
@@ -43,3 +48,13 @@ def test_a_commit_follows_the_version_that_was_read_or_fails(path):
     with pytest.raises(CommitFailedError):
         write_deltalake(read, ROWS, mode="append", commit_properties=recorded(landed=20))
     assert landed_through(DeltaTable(path)) is None
+
+
+def test_what_is_published_stays_known_until_another_commit_says_otherwise(path):
+    """The largest identity, too, and of a name whatever it has in it."""
+    most = (1 << 56) - 1
+    write_deltalake(path, ROWS, mode="append", commit_properties=recorded(published={"": 1, "7": most}))
+    write_deltalake(path, ROWS, mode="append", commit_properties=recorded(landed=20, published={"7": 0}))
+    DeltaTable(path).create_checkpoint()
+    write_deltalake(path, ROWS, mode="append", commit_properties=recorded(cleaned=AT, published={"8": most}))
+    assert [published_as(DeltaTable(path), name) for name in ("", "7", "8", "9")] == [1, 0, most, None]

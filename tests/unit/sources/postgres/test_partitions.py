@@ -5,12 +5,21 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.questions import LoggedPartitions
 from airflow_backfill_provider.sources.postgres.catalog import Partition
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 
-LOW = Partition(oid=11, name="low", root=1, was_attached=False)
-HIGH = Partition(oid=12, name="high", root=1, was_attached=True)
-TREES = PartitionTrees([LOW, HIGH])
+LOW = Partition(oid=11, name="low", was_attached=False, since="700")
+HIGH = Partition(oid=12, name="high", was_attached=True, since="701 702")
+TREES = PartitionTrees({1: [LOW, HIGH], 2: []})
+SINCE = {"11": "700", "12": "701 702"}
+NONE = LoggedPartitions({}, {})
+
+
+def rows_for(names, since=None):
+    """The rows for table 1, if these partitions are known."""
+    known = LoggedPartitions(names, {oid: SINCE.get(oid, "1") for oid in names} if since is None else since)
+    return list(TREES.differences({"1": known, "2": NONE}))
 
 
 def test_a_partition_s_rows_are_those_of_its_table():
@@ -38,24 +47,38 @@ def test_a_truncated_part_is_named():
 
 
 def test_known_partitions_are_no_difference():
-    assert list(TREES.differences({"1": {"11": "low", "12": "high"}})) == []
+    assert rows_for({"11": "low", "12": "high"}) == []
 
 
 def test_the_first_partitions_that_are_seen_are_only_recorded():
-    (row,) = TREES.differences({})
-    assert (row["kind"], row["new"]) == (LoggedKind.PARTITIONS, {"11": "low", "12": "high"})
+    """Also that there are none, so that the first one that is attached is noticed."""
+    found = [(row["table"], row["kind"], row["new"], row["old"]) for row in TREES.differences({"1": None})]
+    partitions = LoggedKind.PARTITIONS
+    assert found == [("1", partitions, {"11": "low", "12": "high"}, SINCE), ("2", partitions, {}, {})]
 
 
 @pytest.mark.parametrize(
-    ("known", "texts"),
+    ("known", "since", "texts"),
     [
-        ({"12": "high"}, []),
-        ({"11": "low"}, ["ATTACH of partition high, which may have had rows"]),
-        ({"11": "low", "12": "high", "13": "old"}, ["DETACH or DROP of partition old"]),
+        ({"12": "high"}, None, []),
+        ({"11": "low"}, None, ["ATTACH of partition high, which may have had rows"]),
+        ({}, None, ["ATTACH of partition high, which may have had rows"]),
+        ({"11": "low", "12": "high", "13": "old"}, None, ["DETACH or DROP of partition old"]),
+        ({"11": "low", "12": "before"}, None, []),
+        (
+            {"11": "low", "12": "high"},
+            {"11": "699", "12": "701 699"},
+            ["DETACH of partition low, which was attached again", "DETACH of partition high, which was attached again"],
+        ),
+        ({"11": "low", "12": "high"}, {}, []),
     ],
 )
-def test_rows_that_came_or_went_with_a_partition_are_recorded(known, texts):
-    """A partition that was made as one had no rows before."""
-    first, *others = TREES.differences({"1": known})
-    assert first["kind"] is LoggedKind.PARTITIONS
+def test_rows_that_came_or_went_with_a_partition_are_recorded(known, since, texts):
+    """
+    A partition that was made as one had no rows before, and another name changes nothing.
+
+    A log of an older version does not know since when a partition is one.
+    """
+    first, *others = rows_for(known, since)
+    assert (first["kind"], first["old"]) == (LoggedKind.PARTITIONS, SINCE)
     assert [(row["kind"], row["new"]["text"]) for row in others] == [(LoggedKind.PART_REMOVED, text) for text in texts]
