@@ -19,7 +19,7 @@ from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.change_log.texts import typed
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
-from airflow_backfill_provider.sources.refusals import unchanged_value
+from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
 
 _EVENT, _NUMBER, _ROW, _LEAVES = "__event", "__number", "__row", "__leaves"
 _STAYS = "__stays"
@@ -107,8 +107,18 @@ class ChangeLogReader:
         )
 
     def _column(self, name: str) -> Column:
-        """Return a column with its type; fail for an unknown value only if no later change replaced the row."""
+        """
+        Return a column with its type.
+
+        An unknown value fails only if no later change replaced the row; an old row without its key always does.
+        """
         text = F.col(_ROW)[name]
+        if name in self.key:
+            is_old = F.col(CHANGE_TYPE).isin("delete", _PREIMAGE)
+            problem = f"a change was logged without key column {name}, which the table's replica identity did not have"
+            text = F.when(
+                is_old & ~F.map_contains_key(_ROW, F.lit(name)), unusable_row(problem).cast("string")
+            ).otherwise(text)
         if name in self.apart:
             filled = F.col(_filled(name)).getField("text")
             is_known = F.coalesce(F.col(_filled(name)).getField("is_known"), F.lit(False))

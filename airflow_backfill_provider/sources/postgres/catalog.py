@@ -54,7 +54,7 @@ WHERE c.oid = %s::bigint::oid OR c.oid IN (SELECT relid FROM pg_partition_tree(%
 """
 
 # A partition that was attached was a table before: one of its system columns, whose rows in the catalog are never
-# written again, is older than its place in the tree, by a transaction or by more commands than CREATE TABLE consists of.
+# written again, is older than its place in the tree, by a transaction or by more commands than CREATE TABLE has.
 # While it has no pages, it never had rows. The same partition in a new place has another transaction there.
 _PARTITIONS = """
 WITH RECURSIVE tree (root, member, kind, was_attached, since) AS (

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import UpstreamSchemaChangedError
+from airflow_backfill_provider.core.errors import UpstreamError, UpstreamSchemaChangedError
 from tests.integration.postgres.shop import Shop
 from tests.integration.postgres.test_debezium import EventShop, events
 from tests.variants import exhaustive
@@ -102,6 +102,25 @@ def assert_refused_until_it_is_back(shop: Shop) -> None:
     with pytest.raises(UpstreamSchemaChangedError, match="column name is gone"):
         shop.epoch()
     shop.run_sql("ALTER TABLE orders RENAME title TO name")
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM orders WHERE id = 3", exhaustive("UPDATE orders SET id = 300 WHERE id = 3")]
+)
+def test_changes_that_were_logged_under_another_identity_are_refused(shop: Shop, change: str) -> None:
+    """I6: nobody knows which rows they are about, even if the identity is the right one again."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text, code int NOT NULL UNIQUE)")
+    shop.run_sql("INSERT INTO orders SELECT i, 'n' || i, -i FROM generate_series(1, 5) i")
+    shop.create(query="SELECT id, name FROM upstream")
+    shop.finish()
+    shop.run_sql("ALTER TABLE orders REPLICA IDENTITY USING INDEX orders_code_key")
+    shop.run_sql(change)
+    shop.run_sql("ALTER TABLE orders REPLICA IDENTITY DEFAULT")
+    with pytest.raises(UpstreamError, match="logged without key column id.*rebuild the job"):
+        shop.epoch()
+    shop.rebuild_with(query="SELECT id, name FROM upstream")
+    shop.finish()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
 def test_ddl_on_unused_columns_of_a_database_whose_events_are_landed(events: EventShop) -> None:
