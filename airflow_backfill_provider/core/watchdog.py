@@ -195,7 +195,7 @@ def watch(
     if settings.cancelled:
         return ()
     alarms = [
-        _unanswered(feed, barriers, now),
+        _unanswered(feed, barriers),
         _replaced(feed),
         _unknown_retention(settings, feed),
         _headroom(settings, barriers, feed, now),
@@ -217,15 +217,11 @@ def answered_at(feed: ChangeFeed, barriers: Sequence[Barrier]) -> dt.datetime | 
     return max((at for at in recorded if at is not None), default=None)
 
 
-def _unanswered(feed: ChangeFeed, barriers: Sequence[Barrier], now: dt.datetime) -> Alarm | None:
+def _unanswered(feed: ChangeFeed, barriers: Sequence[Barrier]) -> Alarm | None:
     if not feed.unanswered:
         return None
     last = answered_at(feed, barriers)
-    since = (
-        ""
-        if last is None
-        else f"; its last recorded answer is from {last:%Y-%m-%d %H:%M:%S} UTC, {_span(now - last)} ago"
-    )
+    since = "" if last is None else f"; its last recorded answer is from {last:%Y-%m-%d %H:%M:%S} UTC"
     return Alarm(
         kind=AlarmKind.STALLED,
         message=f"{feed.unanswered}{since}",

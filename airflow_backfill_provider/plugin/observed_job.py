@@ -11,7 +11,7 @@ from functools import cached_property
 from airflow_backfill_provider.core.barrier import Barrier, digest
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.errors import JobNotCreatedError
+from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamRefusedError, UpstreamUnavailableError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.split_status import SplitStatus
 from airflow_backfill_provider.core.status import JobSummary, splits_of
@@ -140,9 +140,13 @@ class ObservedJob:
 
     def _versions(self) -> str:
         """Return a value that changes whenever a table of the job, or of the rebuild beside its view, does."""
-        offset, mark = self._upstream.look()
+        try:
+            seen = [str(part) for part in self._upstream.look()]
+        except (UpstreamUnavailableError, UpstreamRefusedError) as error:
+            # The status says so, and all else is in the job's own tables.
+            seen = [type(error).__name__]
         beside = () if self._beside is None else self._beside.latest()
-        return digest([*self._tables.latest(), *beside, [str(offset), str(mark)]])
+        return digest([*self._tables.latest(), *beside, seen])
 
     def _read_now(self) -> ReadBackfill | None:
         read = _read(self._backfill)

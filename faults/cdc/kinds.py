@@ -22,6 +22,11 @@ def _text(value: Any) -> Written:
     return str(value)
 
 
+def _digits(scale: int) -> Callable[[Any], Written]:
+    """Write a number as the database does, however many digits and zeros Spark's collect gives it."""
+    return lambda value: format(value, f".{scale}f")
+
+
 def _bits(layout: str) -> Callable[[Any], Written]:
     def write(value: float) -> Written:
         # All of them are one value to both sides.
@@ -75,8 +80,12 @@ KINDS = (
     Kind(type="smallint", values=("-32768", "32767", "0")),
     Kind(type="integer", values=("(-2147483648)", "2147483647", "0")),
     Kind(type="bigint", values=("(-9223372036854775808)", "9223372036854775807", "1")),
-    Kind(type="numeric(38, 10)", values=("9999999999999999999999999999.9999999999", "(-0.0000000001)", "0")),
-    Kind(type="numeric(5, 5)", values=("0.99999", "(-0.00001)", "0")),
+    Kind(
+        type="numeric(38, 10)",
+        values=("9999999999999999999999999999.9999999999", "(-0.0000000001)", "0"),
+        in_view=_digits(10),
+    ),
+    Kind(type="numeric(5, 5)", values=("0.99999", "(-0.00001)", "0"), in_view=_digits(5)),
     Kind(type="numeric", values=("'NaN'", "1.50", "'-Infinity'", "1e-30", "1e30")),
     Kind(
         type="real",

@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
@@ -18,6 +21,7 @@ from airflow_backfill_provider.core.errors import (
     InvalidJobError,
     UpstreamError,
 )
+from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.sources.postgres.present import PresentTable
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
@@ -108,6 +112,10 @@ def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: P
     before = dt.datetime.now(dt.UTC)
     shop.create()
     created = dt.datetime.now(dt.UTC)
+    file = shop.folder / "job.yaml"
+    file.write_text(yaml.safe_dump(shop.backfill.job.model_dump(mode="json")), encoding="utf-8")
+    known = ObservedJob(lambda: shop.backfill)
+    assert known.look().created
     postgres.stop()
     try:
         with pytest.raises(DatabaseUnavailableError, match="shop_db: the database does not answer .*nothing is lost"):
@@ -119,6 +127,14 @@ def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: P
         assert (status.upstream_answers, status.lag_seconds) == (False, None)
         assert status.upstream_answered_at is not None
         assert before <= status.upstream_answered_at <= created
+        for on_page in (known, ObservedJob(lambda: shop.backfill)):
+            summary = on_page.look_again().summary
+            assert summary is not None
+            assert (summary.upstream_answers, summary.rows_read) == (False, 0)
+        shown = CliRunner().invoke(app, ["status", str(file)])
+        assert (shown.exit_code, shown.exception) == (0, None)
+        assert "(lag unknown)" in shown.output
+        assert "its last recorded answer is from" in " ".join(shown.output.split())
     finally:
         postgres.start()
     shop.reconnect(postgres)

@@ -382,14 +382,12 @@ def test_an_upstream_that_does_not_answer_is_an_alarm():
     assert "its lag is unknown" in alarm.remedy
 
 
-@pytest.mark.parametrize(("landed", "ago"), [(None, 5), (HOUR, 5), (-2 * MINUTE, 3)])
-def test_of_an_upstream_that_does_not_answer_it_is_said_when_it_last_did(landed, ago):
+@pytest.mark.parametrize(("landed", "last"), [(None, NOW), (NOW - HOUR, NOW), (NOW + MINUTE, NOW + MINUTE)])
+def test_of_an_upstream_that_does_not_answer_it_is_said_when_it_last_did(landed, last):
     """It answered before its newest barrier was pinned, and before changes were landed."""
-    at = None if landed is None else NOW - landed
-    feed = feed_of(unanswered="the database does not answer", landed_at=at)
+    feed = feed_of(unanswered="the database does not answer", landed_at=landed)
     (alarm,) = alarms_of(log_of(), 5 * MINUTE, feed=feed)
-    last = NOW + (5 - ago) * MINUTE
-    said = f"its last recorded answer is from {last:%Y-%m-%d %H:%M:%S} UTC, {ago} min 0 s ago"
+    said = f"its last recorded answer is from {last:%Y-%m-%d %H:%M:%S} UTC"
     assert alarm.message == f"the database does not answer; {said}"
 
 
