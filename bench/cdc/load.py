@@ -50,10 +50,11 @@ class Load:
 
 def load_of(action: Callable[[], object], connection: psycopg.Connection[Any]) -> Load:
     """Return what an action reads of the table; nobody else may use the table meanwhile."""
-    rows, pages = _row(connection, _SIZE)
     before = _counted(connection)
     action()
     after = _counted(connection)
+    # At last, because it reads the table itself, and its session may report that late.
+    rows, pages = _row(connection, _SIZE)
     return Load(rows=(after[0] - before[0]) / rows, pages=(after[1] - before[1]) / pages)
 
 
