@@ -97,7 +97,8 @@ class AskedLog:
 
     def first_needed(self, table: str, after: int) -> tuple[int, LoggedKind] | None:
         """Return offset and kind of the first row after an offset that a table's reader needs, or lacks."""
-        condition = f'"offset" > {after} AND ({of_kinds(LoggedKind.GAP)} OR ({of_table(table)} AND {OF_ANY_ROWS}))'
+        of_rows = f"({of_table(table)} AND ({OF_ANY_ROWS} OR {of_kinds(LoggedKind.PART_REMOVED)}))"
+        condition = f'"offset" > {after} AND ({of_kinds(LoggedKind.GAP)} OR {of_rows})'
         rows = self._log.rows(["offset", "kind"], condition, f"{OLDEST_FIRST} LIMIT 1").to_pylist()
         return (rows[0]["offset"], LoggedKind(rows[0]["kind"])) if rows else None
 

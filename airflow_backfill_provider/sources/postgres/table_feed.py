@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.changes import OF_ALL_TABLES, LoggedKind
 from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres import catalog
@@ -18,6 +18,7 @@ from airflow_backfill_provider.sources.postgres.catalog import Connection, Descr
 from airflow_backfill_provider.sources.postgres.database import SlotInUseError
 from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
+from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import SlotStatus
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TableFeed:
             table = self.source.describe(connection)
             replaced = (
                 other_table(self.source.location, table_id(server, table), created_on.table_id) if created_on else ""
-            )
+            ) or self._not_published(connection, table)
             latest, since = Offset(status.current), None
             if read_up_to is not None and not replaced:
                 latest, since = self._unread(connection, status, str(table.oid), read_up_to)
@@ -86,6 +87,17 @@ class TableFeed:
             return newest, self.source.log.committed_at(status.current)
         return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
 
+    def _not_published(self, connection: Connection, table: DescribedTable) -> str:
+        """Return which changes the slot does not return, and what the next landing would find out about that."""
+        if unpublished := self.source.slot.unpublished(connection, table):
+            return unpublished
+        if not self.source.log.exists():
+            return ""
+        published = Published.now(connection, self.source.slot.publication)
+        texts = {row["table"]: row["new"]["text"] for row in published.differences(self.source.log.published_as)}
+        text = texts.get(str(table.oid)) or texts.get(OF_ALL_TABLES)
+        return f"{self.source.location}: the slot does not return {text}" if text else ""
+
     def _kept(self, table: str, needed_after: Offset | None) -> dict[str, Any]:
         """
         Return the fields of a change feed about how long the change log keeps what a job needs.
@@ -104,7 +116,8 @@ class TableFeed:
         if needed is None:
             return kept
         offset, kind = needed
-        since = None if kind is LoggedKind.GAP else self.source.log.kept_since(offset) or dt.datetime.now(dt.UTC)
+        is_lost = kind in {LoggedKind.GAP, LoggedKind.PART_REMOVED}
+        since = None if is_lost else self.source.log.kept_since(offset) or dt.datetime.now(dt.UTC)
         return {**kept, "needed": Offset(offset), "needed_since": since}
 
 

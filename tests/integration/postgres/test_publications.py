@@ -37,6 +37,7 @@ def assert_gap_until_rebuilt(shop: Shop, what: str) -> None:
     for _ in range(2):
         with pytest.raises(ChangeFeedGapError, match=f"{what}.*rebuild the job"):
             shop.epoch()
+    assert [alarm.kind for alarm in shop.backfill.status().alarms] == ["headroom"]
     assert shop.rows("id", "name") == before
     shop.rebuild_with()
     shop.finish()
@@ -85,6 +86,8 @@ def test_a_table_that_left_its_publication_and_came_back_is_a_gap(shop: Shop, st
     for statement in statements:
         shop.run_sql(statement)
     fill(shop, 6, 7)
+    (alarm,) = shop.backfill.status().alarms
+    assert (alarm.kind, what in alarm.message) == ("replaced", True)
     assert_gap_until_rebuilt(shop, what)
 
 
