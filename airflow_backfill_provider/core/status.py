@@ -95,12 +95,10 @@ class JobSummary(BaseModel):
     :param upstream_version: the upstream's offset that the view is at; ``None`` before the first epoch.
     :param oldest_rows_version: the oldest offset that rows of the view are as of. It differs from ``upstream_version``
         only while changes wait until the view is finished.
-    :param lag_versions: how many offsets (versions of a Delta table) the upstream has after the one that the view is
-        at.
+    :param lag_versions: how many offsets the upstream has after the one that the view is at.
     :param offset_name: what an offset of the upstream is called, such as ``version``.
     :param lag_unit: what ``lag_versions`` counts, such as ``version``; ``byte`` of a database's log.
-    :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, if the upstream's log no
-        longer has it, or if the upstream does not answer.
+    :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, or if it is unknown.
     :param behind_since: when the oldest unread offset was committed.
     :param upstream_answers: whether the upstream answered. If not, the lag is unknown, and all else is as recorded.
     :param upstream_answered_at: if it did not, when it answered last, as far as is recorded.
