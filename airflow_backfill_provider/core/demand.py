@@ -54,7 +54,7 @@ def demand_of(
         return None
     if replaced:
         return Demand(("replaced", settings.incarnation, latest), replaced)
-    covered = newest.upstream.to_offset if newest else settings.first_offset
+    covered = newest.upstream.to_offset if newest else settings.first_window_after
     given_up = newest.given_up if newest else None
     if latest > max(covered, given_up.to_offset if given_up else BEGINNING):
         read = "no epoch has read anything" if covered == BEGINNING else f"the epochs have read up to {covered}"

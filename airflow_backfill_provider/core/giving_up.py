@@ -45,7 +45,7 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
     :param settings: the job's settings.
     """
     # A job that begins after a point of the upstream's history stays at this point.
-    at_start: dict[str, Any] = {"mark": settings.start.mark if settings.start else None}
+    at_start: dict[str, Any] = {"mark": settings.first_point.mark if settings.first_point else None}
     known = [{"mark": window.mark, "watermark": window.watermark} for window in previous.windows] if previous else []
     nothing = _without(barrier, (), why=why)
     return nothing.model_copy(

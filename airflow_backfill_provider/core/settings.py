@@ -200,8 +200,22 @@ class JobSettings(BaseModel):
 
     @property
     def first_offset(self) -> Offset:
-        """The offset of the upstream after which the first epoch's window begins."""
+        """The offset of the upstream after which the job begins."""
         return BEGINNING if self.start is None else self.start.offset
+
+    @property
+    def first_point(self) -> HistoryPoint | None:
+        """
+        The point of the upstream's history that the first epoch's window begins after; ``None`` for the whole history.
+
+        It is the job's start, unless the view begins with rows that are as of a later point.
+        """
+        return self.start if self.first_rows is None else self.first_rows.point
+
+    @property
+    def first_window_after(self) -> Offset:
+        """The offset of :attr:`first_point`."""
+        return BEGINNING if self.first_point is None else self.first_point.offset
 
     def own_table(self, name: str) -> str:
         """Return the location of a table of the strategy in this incarnation, beside the control tables."""

@@ -239,7 +239,7 @@ def job_summary(
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
     lag_versions = feed.latest.distance_from(
-        committed_barrier.upstream.to_offset if committed_barrier else settings.first_offset
+        committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
     headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)

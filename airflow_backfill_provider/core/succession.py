@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.offset import HistoryPoint
 
 
 class Successor(Frozen):
@@ -30,10 +31,12 @@ class FirstRows(Frozen):
     """
     The rows that a view begins with: all rows of a table as of one version.
 
+    :param point: the point of the upstream's history that the rows are as of.
     :param location: the table's canonical location.
     :param folder: the folder to delete once the view is finished; empty to delete nothing.
     """
 
+    point: HistoryPoint
     location: str
     version: int
     folder: str = ""

@@ -121,6 +121,15 @@ class UpstreamDefinition(BaseModel):
         """Whether rows that cannot be read are left out of the view and listed; by default they fail an epoch."""
         return False
 
+    @property
+    def kept_for_job(self) -> str:
+        """
+        What is kept about the upstream with the control tables of one job, as a text; empty, the default, if nothing.
+
+        A rebuild that grows beside a view keeps its own, and cannot hand it over.
+        """
+        return ""
+
     def split_ends(self, offset: Offset) -> Mapping[int, int] | None:
         """
         Return for each split of the upstream, such as a partition, the place after its last row as of an offset.

@@ -135,12 +135,12 @@ def reached_point(settings: JobSettings, barriers: Sequence[Barrier]) -> History
     Return the point of the upstream's history that a job's newest barrier reaches, committed or not.
 
     :param barriers: the newest barriers of the log, ascending.
-    :returns: before the first barrier, the job's start; ``None`` if it starts with the whole history.
+    :returns: before the first barrier, where its window begins; ``None`` if it begins with the whole history.
     """
     points = (
         barrier.upstream.reached_point for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation
     )
-    return next(points, settings.start)
+    return next(points, settings.first_point)
 
 
 def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Offset | None:
@@ -172,7 +172,7 @@ def _of_last_committed(
 ) -> Offset | None:
     ours = [commit.epoch for commit in commits if commit.incarnation == settings.incarnation]
     if not ours:
-        return settings.start.offset if settings.start else None
+        return settings.first_point.offset if settings.first_point else None
     return next((offset(barrier) for barrier in barriers if barrier.epoch == ours[-1]), None)
 
 

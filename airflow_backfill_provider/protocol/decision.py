@@ -64,13 +64,13 @@ class Basis:
     def from_offset(self) -> Offset:
         """The offset that the next window begins after."""
         previous, settings = self.previous, self.settings
-        return previous.upstream.to_offset if previous else settings.first_offset
+        return previous.upstream.to_offset if previous else settings.first_window_after
 
     @property
     def reached_point(self) -> HistoryPoint | None:
         """The point of the upstream's history that the job has reached."""
         previous, settings = self.previous, self.settings
-        return previous.upstream.reached_point if previous else settings.start
+        return previous.upstream.reached_point if previous else settings.first_point
 
     @property
     def new_records(self) -> tuple[JobSettings, ...]:

@@ -101,7 +101,7 @@ def inject_barrier(
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
-        served = settings.first_offset if previous is None else previous.upstream.to_offset
+        served = settings.first_window_after if previous is None else previous.upstream.to_offset
         if hand_over(store, settings, served, requested_by=str(requester), now=clock()):
             continue
         basis = Basis(

@@ -81,14 +81,14 @@ def put_back(
         incarnation=incarnation,
         state_table=state_table_of(incarnation),
         base_epoch=store.last_epoch(),
-        start=barrier.upstream.end,
+        start=former.start,
         offset_at_creation=former.offset_at_creation,
         **former.steering,
         cancelled=False,
         finished_epoch=None,
         repair_sequence=0,
         successor=None,
-        first_rows=FirstRows(location=view, version=version),
+        first_rows=FirstRows(point=barrier.upstream.end, location=view, version=version),
     )
     if not succeed(store, history[-1], follower, store.state_of(former)):
         raise ConcurrentUpdateError(f"the settings of job {former.job['name']} changed meanwhile; try again")

@@ -57,6 +57,11 @@ def grow_successor(
     before = store.settings()
     creation.require_same_job(job, before, store)
     _require_served(before)
+    if kept := job.upstream.kept_for_job:
+        raise InvalidJobError(
+            f"upstream: job {job.name} keeps {kept} with its control tables, and a rebuild beside the view cannot hand "
+            "that over; rebuild without --keep-serving"
+        )
     wanted = job.model_dump(mode="json")
     if before.successor is None or before.successor.job != wanted:
         creation.check_job(job, store, upstream, engine)
@@ -140,13 +145,13 @@ def hand_over(
         incarnation=grown.incarnation,
         state_table=state_table_of(grown.incarnation),
         base_epoch=store.last_epoch(),
-        start=newest.upstream.end,
+        start=grown.start,
         offset_at_creation=grown.offset_at_creation,
         **grown.steering,
         finished_epoch=None,
         repair_sequence=0,
         successor=None,
-        first_rows=FirstRows(location=location, version=written, folder=successor.folder),
+        first_rows=FirstRows(point=newest.upstream.end, location=location, version=written, folder=successor.folder),
     )
     return succeed(store, settings, follower, theirs.state())
 

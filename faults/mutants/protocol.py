@@ -11,8 +11,8 @@ MUTANTS = (
         breaks="A window begins one version after the end of the window before, so that version's changes are lost.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/decision.py",
-        old="return previous.upstream.to_offset if previous else settings.first_offset",
-        new="return Offset(previous.upstream.to_offset.number + 1) if previous else settings.first_offset",
+        old="return previous.upstream.to_offset if previous else settings.first_window_after",
+        new="return Offset(previous.upstream.to_offset.number + 1) if previous else settings.first_window_after",
         killers=("tests/unit/protocol/test_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",),
     ),
     Mutant(
@@ -65,7 +65,7 @@ MUTANTS = (
         breaks="The first epoch continues from an arrangement of versions that the upstream no longer has.",
         invariant="I6",
         file="airflow_backfill_provider/protocol/decision.py",
-        old="return previous.upstream.reached_point if previous else settings.start",
+        old="return previous.upstream.reached_point if previous else settings.first_point",
         new="return previous.upstream.reached_point if previous else None",
         killers=(
             f"{INJECT_REFUSALS}::test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch",

@@ -42,6 +42,11 @@ class FileLogUpstream(UpstreamDefinition):
         """The location of the job's file log."""
         return f"{self._state}/file_log"
 
+    @property
+    def kept_for_job(self) -> str:
+        """The file log, by which rows have their places."""
+        return "the order of its files"
+
     def for_job(self, name: str, state: str) -> Self:
         """Return the definition with the folder of the job's control tables, in which the file log lies."""
         del name

@@ -89,6 +89,11 @@ class KafkaUpstream(UpstreamDefinition):
         """Whether records that cannot be read become dead letters."""
         return self.unreadable_records is UnreadableRecords.DEAD_LETTER
 
+    @property
+    def kept_for_job(self) -> str:
+        """The dead letters, if the job has them."""
+        return "the records that it cannot read" if self.lists_unreadable else ""
+
     def split_ends(self, offset: Offset) -> Mapping[int, int]:
         """Return for each partition the offset after its last record."""
         return ends_of(offset)

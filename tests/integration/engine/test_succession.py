@@ -16,10 +16,10 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
-from airflow_backfill_provider.protocol import revert, succession
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.protocol import revert
 from tests.integration.engine.attempts import Asleep
-from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.engine.succeeding import grow, growing, grown, step
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
@@ -37,40 +37,6 @@ def served(numbers: Lakehouse) -> Lakehouse:
     return numbers
 
 
-def grow(lake: Lakehouse, **fields: Any) -> JobSettings:
-    """Begin a rebuild beside the view, with another definition in the job's file."""
-    backfill = lake.define(**{"query": LATTER, "rate_limit": 4, **fields})
-    return succession.grow_successor(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=lambda: lake.engine,
-        requested_by="tester",
-    )
-
-
-def growing(lake: Lakehouse) -> Backfill:
-    """Return the job that grows."""
-    found = lake.backfill.successor
-    assert found is not None
-    return found
-
-
-def step(lake: Lakehouse) -> bool:
-    """Run one epoch of the job that grows; return whether there was one."""
-    backfill = growing(lake)
-    barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
-    if barrier is not None:
-        protocol.run_barrier(barrier, store=backfill.store, engine=lake.engine)
-    return barrier is not None
-
-
-def grown(lake: Lakehouse) -> None:
-    """Run all epochs of the job that grows."""
-    while step(lake):
-        pass
-
-
 def put_back(lake: Lakehouse) -> JobSettings:
     """Put the former view back."""
     return revert.put_back(lake.backfill.store, engine=lambda: lake.engine, requested_by="tester")
@@ -79,7 +45,7 @@ def put_back(lake: Lakehouse) -> JobSettings:
 def test_readers_see_the_former_view_fresh_and_whole_until_the_latter_takes_its_place(served: Lakehouse) -> None:
     """Each version of the view, before, during and after, is one of both queries as of a version of the upstream."""
     first = served.backfill.store.settings()
-    grow(served)
+    grow(served, query=LATTER, rate_limit=4)
     statements = [
         "INSERT INTO {upstream} SELECT id, concat('n', id), id FROM range(20, 23)",
         "UPDATE {upstream} SET price = price + 1, name = upper(name) WHERE id % 2 = 0",
@@ -131,7 +97,7 @@ def _versions(lake: Lakehouse, path: str) -> list[list[dict[str, Any]]]:
 
 def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) -> None:
     """A job that reads the view never finds it unfinished."""
-    grow(served, rate_limit=None)
+    grow(served, query=LATTER)
     grown(served)
     barrier = served.inject()
     assert barrier is not None
@@ -147,7 +113,7 @@ def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_CREATION_COMMIT, exhaustive(CrashPoint.AFTER_CREATION_COMMIT)])
 def test_a_process_that_hangs_in_the_handover_changes_nothing_afterwards(served: Lakehouse, point: CrashPoint) -> None:
     """I5: another process hands over meanwhile, and epochs go on."""
-    grow(served, rate_limit=None)
+    grow(served, query=LATTER)
     grown(served)
     barrier = served.inject()
     assert barrier is not None
@@ -163,7 +129,7 @@ def test_a_process_that_hangs_in_the_handover_changes_nothing_afterwards(served:
 
 def test_the_former_view_comes_back_and_is_kept_fresh(served: Lakehouse) -> None:
     """Its rows, its columns, its definition and its progress; epoch numbers continue."""
-    grow(served)
+    grow(served, query=LATTER, rate_limit=4)
     grown(served)
     served.finish()
     protocol.finish_job(store=served.backfill.store, requested_by="tester")
@@ -202,7 +168,7 @@ def test_a_rebuild_that_emptied_the_view_can_be_undone(served: Lakehouse) -> Non
 
 def test_what_vacuum_deleted_is_not_put_back(served: Lakehouse) -> None:
     """It is refused before anything is written."""
-    grow(served)
+    grow(served, query=LATTER, rate_limit=4)
     grown(served)
     served.finish()
     view = DeltaTable(served.view_path, storage_options=served.storage_options)

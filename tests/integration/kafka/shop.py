@@ -30,13 +30,13 @@ class TopicOfOrders(Lakehouse):
         self.producer = _producer(kafka)
 
     def create(self, **fields: Any) -> JobSettings:
-        return super().create(**self._of_topic(fields))
+        return super().create(**self.of_topic(fields))
 
     def rebuild_with(self, **fields: Any) -> JobSettings:
         """Start the job over with another definition."""
-        return self.rebuild(**self._of_topic(fields))
+        return self.rebuild(**self.of_topic(fields))
 
-    def _of_topic(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def of_topic(self, fields: dict[str, Any]) -> dict[str, Any]:
         upstream = {"connection": "events", "topic": self.topic, **fields.pop("kafka", {})}
         return {"upstream": {"kafka": upstream}, "query": QUERY, "vnode_count": 16, **fields}
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.split_offsets import ends_of
 from airflow_backfill_provider.verification import verifier
+from tests.integration.engine.succeeding import grow, grown, step
 from tests.integration.kafka.shop import TopicOfOrders, write
 
 pytestmark = pytest.mark.spark
@@ -156,3 +158,24 @@ def test_rows_that_retention_removed_from_the_topic_stay_in_the_view(orders: Top
     mutations.repair_job(store=orders.backfill.store, vnodes=["0-15"], requested_by="tester")
     orders.finish()
     assert [value for _, _, value in orders.rows()] == [*"abcdefgh"]
+
+
+def test_a_view_is_rebuilt_while_it_serves(orders: TopicOfOrders) -> None:
+    """The positions of the splits count from the beginning of the topic, also after the handover."""
+    orders.kafka.create_topic(orders.topic, 2)
+    orders.add(*"abcdef")
+    orders.create()
+    orders.finish()
+    protocol.finish_job(store=orders.backfill.store, requested_by="tester")
+    latter = "SELECT partition, `offset`, upper(CAST(value AS STRING)) AS value FROM upstream"
+    grow(orders, **orders.of_topic({"query": latter, "rate_limit": 4}))
+    step(orders)
+    orders.add("g", partition=1)
+    orders.epoch()
+    assert sorted(value for _, _, value in orders.rows()) == [*"abcdefg"]
+    grown(orders)
+    orders.finish()
+    orders.add("h", partition=1)
+    orders.finish()
+    assert sorted(value for _, _, value in orders.rows()) == [*"ABCDEFGH"]
+    orders.assert_truth()

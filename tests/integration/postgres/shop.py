@@ -86,14 +86,14 @@ class Shop(Lakehouse):
         self.database = server.connect(name)
 
     def create(self, **fields: Any) -> JobSettings:
-        return super().create(**self._of_database(fields))
+        return super().create(**self.of_database(fields))
 
     def rebuild_with(self, **fields: Any) -> JobSettings:
         """Start the job over with another definition."""
-        return self.rebuild(**self._of_database(fields))
+        return self.rebuild(**self.of_database(fields))
 
     @staticmethod
-    def _of_database(fields: dict[str, Any]) -> dict[str, Any]:
+    def of_database(fields: dict[str, Any]) -> dict[str, Any]:
         key, table = fields.pop("key", ["id"]), fields.pop("table", TABLE)
         upstream = {"connection": "shop_db", "table": table, "key": key, **fields.pop("postgres", {})}
         return {"upstream": {"postgres": upstream}, **fields}

@@ -131,7 +131,7 @@ def test_a_given_up_epoch_needs_no_other_until_the_upstream_or_the_settings_chan
 
 def test_rows_that_a_view_begins_with_need_an_epoch_even_if_nothing_is_read():
     """A paused job, too: nothing else would replace the former view's rows."""
-    first = FirstRows(location="/lake/successor", version=3)
-    begun = settings_of(paused=True, first_rows=first, start=HistoryPoint(offset=5))
+    first = FirstRows(point=HistoryPoint(offset=5), location="/lake/successor", version=3)
+    begun = settings_of(paused=True, first_rows=first)
     assert reason_of(begun, None, None, 5) == "the view's first rows are not written yet"
     assert demand(begun, FIRST, COMPLETED, 5) is None

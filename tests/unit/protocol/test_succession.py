@@ -23,6 +23,9 @@ from tests.property.backfilling import TESTER
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
+DEAD_LETTERS = {"unreadable_records": "dead_letter"}
+
+
 def grow(backfilling, **changes):
     latter = BackfillJob(**{**backfilling.job.model_dump(mode="json"), "query": PAID, **changes})
     succession.grow_successor(
@@ -81,7 +84,7 @@ def test_the_handover_pins_the_rows_and_the_state_to_go_on_from(served):
     settings = served.store.settings()
     assert (settings.change, settings.requested_by) == (SettingsChange.HAND_OVER, "tester")
     assert (settings.base_epoch, settings.successor) == (before, None)
-    assert settings.start.offset == served.orders.table.latest()
+    assert settings.first_point.offset == served.orders.table.latest()
     assert all(isinstance(progress, Completed) for progress in served.store.state().vnodes)
     assert served.store.state().epoch == before
     assert (barrier.epoch, barrier.incarnation, barrier.parts) == (before + 1, settings.incarnation, ())
@@ -258,3 +261,26 @@ def test_a_job_without_a_rebuild_has_none_to_create(served):
         succession.create_successor(
             served.store, upstream=served.orders.table, engine=served.engine, requested_by="x", clock=served.clock
         )
+
+
+@pytest.mark.parametrize(
+    ("upstream", "kept"),
+    [
+        ({"path": "/lake/events", "append_only": True}, "the order of its files"),
+        ({"files": {"path": "/landing", "format": "json", "schema": "id BIGINT"}}, "the order of its files"),
+        (
+            {
+                "kafka": {
+                    "connection": "x",
+                    "topic": "t",
+                    "value": {"format": "text"},
+                    "unreadable_records": "dead_letter",
+                }
+            },
+            "the records that it cannot read",
+        ),
+    ],
+)
+def test_what_cannot_be_handed_over_is_refused(served, upstream, kept):
+    with pytest.raises(InvalidJobError, match=f"upstream: job paid_orders keeps {kept} with its control tables"):
+        grow(served, upstream=upstream, query="SELECT 1 AS one FROM upstream")
