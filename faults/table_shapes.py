@@ -34,6 +34,8 @@ EXPECTED = (
 QUERY = EXPECTED.replace("{upstream}", "upstream")
 
 OF_EVERY_EPOCH = frozenset(CrashPoint) - {
+    CrashPoint.AFTER_SUCCESSION_STATE,
+    CrashPoint.AFTER_SUCCESSION_SETTINGS,
     CrashPoint.BEFORE_CREATION_COMMIT,
     CrashPoint.AFTER_CREATION_COMMIT,
     CrashPoint.BEFORE_FENCE,

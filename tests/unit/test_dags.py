@@ -239,6 +239,7 @@ def test_the_trigger_form_begins_with_the_required_fields_and_explains_every_fie
         "epochs": 1,
         "mutation": "none",
         "rate_limit": None,
+        "target_epoch_seconds": None,
         "parallelism": 1,
         "vnodes": None,
         "keys": None,

@@ -101,6 +101,7 @@ spark.stop()
 """
 
 
+@pytest.mark.exhaustive
 def test_an_application_with_sparks_web_server_tells_what_it_spilled(tmp_path: Path) -> None:
     """Each measurement covers only what ran since it began."""
     conf = {

@@ -55,6 +55,7 @@ def assert_whole(lakehouse: Lakehouse) -> None:
 QUICK = ("both go and one comes", "the second row gets a key of its own")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("corrections", [QUICK, exhaustive(tuple(CORRECTIONS))], ids=["some", "all"])
 @pytest.mark.parametrize("shape", [exhaustive("no_shuffle"), exhaustive("on_finish"), "arrangement"])
 def test_a_window_with_mistakes_and_their_corrections_is_applied(

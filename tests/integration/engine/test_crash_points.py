@@ -57,7 +57,12 @@ def dies(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> bo
     return is_killed(remote, lakehouse.job.state, point, *epochs)
 
 
-OF_CREATIONS = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
+OF_CREATIONS = {
+    CrashPoint.AFTER_SUCCESSION_STATE,
+    CrashPoint.AFTER_SUCCESSION_SETTINGS,
+    CrashPoint.BEFORE_CREATION_COMMIT,
+    CrashPoint.AFTER_CREATION_COMMIT,
+}
 OF_GIVING_UP = {
     CrashPoint.BEFORE_FENCE,
     CrashPoint.AFTER_CHUNK_FENCE,

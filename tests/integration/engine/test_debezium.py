@@ -57,6 +57,7 @@ def read_so_far(events: Events, rows: list[Mapping[str, Any]]) -> list[Mapping[s
     return [found for found in rows if order.compare((found["region"], found["id"]), progress.position) <= 0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "strategy"),
     [

@@ -63,7 +63,7 @@ def applied(rows: Mapping[Key, Row], changes: list[dict[str, Any]]) -> dict[Key,
     ("kind", "seed"),
     mostly_exhaustive_combinations(
         itertools.product([EventTable, FlattenedEventTable], range(1, 20)),
-        [(EventTable, 1), (FlattenedEventTable, 2)],
+        [(EventTable, 1)],
     ),
 )
 def test_changes_lead_from_rows_to_rows(spark: SparkSession, lake: Path, kind: type[EventTable], seed: int) -> None:

@@ -196,6 +196,7 @@ def test_parallel_parts_share_the_files_and_a_rescale_takes_effect_at_once(scatt
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_a_paused_job_waits_with_its_changes_and_a_replay_goes_on(scattered: Lakehouse) -> None:
     begin(scattered)
     scattered.epoch()
@@ -218,6 +219,7 @@ def test_a_paused_job_waits_with_its_changes_and_a_replay_goes_on(scattered: Lak
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_what_was_read_is_repaired_and_nothing_else(scattered: Lakehouse) -> None:
     begin(scattered, query="SELECT * FROM upstream")
     scattered.epoch()

@@ -76,6 +76,7 @@ def log(spark: SparkSession, lake: Path) -> Log:
     return Log(spark, lake)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("strategy", "seed"),
     [

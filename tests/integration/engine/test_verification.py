@@ -136,6 +136,7 @@ def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None
     assert found(verify(lakehouse)) == [("unexpected", "10", ())]
 
 
+@pytest.mark.exhaustive
 def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
     """Each vnode has its own position; the vnode comes from a column that the view has."""
     fill(lakehouse)
@@ -383,6 +384,7 @@ def test_a_bound_means_the_same_to_epochs_and_verifications(spark: SparkSession,
     assert spark.range(1).select(bound.eqNullSafe(literal(field, value))).first() == (True,)
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_the_upstream_is_verified_as_it_was_read(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id * 100, 'a' FROM range(40)")

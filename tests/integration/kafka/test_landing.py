@@ -93,6 +93,7 @@ def test_a_compacted_topic_is_a_table_of_upserts_for_several_views(orders: Topic
     assert len(history.rows()) == orders.view().count()
 
 
+@pytest.mark.exhaustive
 def test_debezium_events_of_a_topic_are_applied_in_the_order_of_the_database(orders: TopicOfOrders, lake: Path) -> None:
     """A connector that starts again writes events a second time, and tombstones follow deletes."""
     orders.kafka.create_topic(orders.topic)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -72,6 +74,11 @@ class Shop(Lakehouse):
                     assert not committing.done()
                 yield
             committing.result()
+
+    def stop_log_writer(self) -> None:
+        """Keep the server from writing asynchronous commits to its disk, until it is killed."""
+        ((pid,),) = self.table("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+        os.kill(pid, signal.SIGSTOP)
 
     def write_log(self, megabytes: int) -> None:
         """Let the server write log of nothing, and end the file that it writes to."""

@@ -85,6 +85,7 @@ def assert_equal(shop: Shop) -> None:
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_a_job_goes_on_over_clean_ups(filled: Shop) -> None:
     """I1: in the middle of its snapshot, and once it is finished."""
     filled.create(rate_limit=10)
@@ -232,6 +233,7 @@ def test_a_clean_up_that_dies_is_done_again(filled: Shop, point: CrashPoint) -> 
     assert filled.epoch() is None
 
 
+@pytest.mark.exhaustive
 def test_a_transaction_that_nobody_sees_yet_is_not_cleaned_up(filled: Shop) -> None:
     """I1: with synchronous replication, a commit is in the log long before others see it."""
     filled.create()

@@ -104,6 +104,7 @@ def assert_refused_until_it_is_back(shop: Shop) -> None:
     shop.run_sql("ALTER TABLE orders RENAME title TO name")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "change", ["DELETE FROM orders WHERE id = 3", exhaustive("UPDATE orders SET id = 300 WHERE id = 3")]
 )
@@ -123,6 +124,7 @@ def test_changes_that_were_logged_under_another_identity_are_refused(shop: Shop,
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_ddl_on_unused_columns_of_a_database_whose_events_are_landed(events: EventShop) -> None:
     events.begin(fill=40)
     events.create(query="SELECT id, name FROM upstream", rate_limit=15)

@@ -133,26 +133,24 @@ def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
     """I1: with asynchronous commits, others see a transaction before it is on disk, and it never becomes an event."""
     events.begin(fill=60)
     events.create(rate_limit=20)
-    with events.server_setting("wal_writer_delay", "10s"):
-        # The first commit wakes the process that writes the log, which then sleeps for the whole time.
-        events.database.execute("SET synchronous_commit = off")
-        events.run_sql("INSERT INTO orders (id, name) VALUES (100, 'first')")
+    events.database.execute("SET synchronous_commit = off")
 
-        def crash(reached: CrashPoint) -> None:
-            if reached is CrashPoint.BEFORE_READ_AHEAD_COMMIT:
-                events.run_sql("DELETE FROM orders WHERE id = 1", "INSERT INTO orders (id) VALUES (-1)")
-                events.run_sql("UPDATE orders SET name = 'taken back' WHERE id BETWEEN 2 AND 10")
-            if reached is CrashPoint.AFTER_READ_AHEAD_COMMIT:
-                crash_points.install(None)
-                postgres.kill()
-                postgres.start()
-
-        crash_points.install(crash)
-        try:
-            events.epoch()
-        finally:
+    def crash(reached: CrashPoint) -> None:
+        if reached is CrashPoint.BEFORE_READ_AHEAD_COMMIT:
+            events.stop_log_writer()
+            events.run_sql("DELETE FROM orders WHERE id = 1", "INSERT INTO orders (id) VALUES (-1)")
+            events.run_sql("UPDATE orders SET name = 'taken back' WHERE id BETWEEN 2 AND 10")
+        if reached is CrashPoint.AFTER_READ_AHEAD_COMMIT:
             crash_points.install(None)
-            events.reconnect(postgres)
+            postgres.kill()
+            postgres.start()
+
+    crash_points.install(crash)
+    try:
+        events.epoch()
+    finally:
+        crash_points.install(None)
+        events.reconnect(postgres)
     assert "while the server crashed; they are read again" in caplog.text
     assert events.table("SELECT name FROM orders WHERE id = 2") == [("n2",)]
     events.connector.reconnect(events.database)
@@ -179,6 +177,7 @@ def test_a_reading_ends_when_all_that_it_may_have_seen_is_on_disk(events: EventS
         assert events.table(is_on_disk) == [(True,)]
 
 
+@pytest.mark.exhaustive
 def test_a_long_value_that_did_not_change_is_taken_from_an_earlier_event(events: EventShop) -> None:
     events.begin(fill=2)
     long = "".join(random.Random(1).choices("abcdefgh", k=100_000))

@@ -106,6 +106,7 @@ def test_a_lost_slot_is_replaced_by_a_rebuild(shop: Shop) -> None:
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_a_shared_slot_that_one_job_makes_again_is_a_gap_for_the_other(shop: Shop) -> None:
     """I6: each job that shares it must be rebuilt, in any order."""
     shop.run_sql(ORDERS)

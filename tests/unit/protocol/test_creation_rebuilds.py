@@ -276,9 +276,9 @@ def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_on
         ("repair_state", "create"),
         exhaustive("repair_state", "rebuild"),
         ("repair_state", "epoch"),
-        exhaustive("_ensure_tables", "create"),
-        ("_ensure_tables", "rebuild"),
-        ("_ensure_tables", "epoch"),
+        exhaustive("ensure_tables", "create"),
+        ("ensure_tables", "rebuild"),
+        ("ensure_tables", "epoch"),
     ],
 )
 def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuilding_again(
