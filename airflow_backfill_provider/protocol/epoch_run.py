@@ -7,8 +7,8 @@ State and log follow from the pinned barrier and the engine's counts, which are 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
@@ -33,6 +33,7 @@ class EpochRun:
 
     :param since: the tables' versions after the previous epoch; ``None`` if the incarnation has no earlier epoch.
     :param by: who runs it.
+    :param prepared: seconds that it took to write the rows that the view begins with, if it begins with any.
     """
 
     barrier: Barrier
@@ -42,6 +43,7 @@ class EpochRun:
     engine: Engine
     clock: Clock
     by: str
+    prepared: Mapping[str, float] = field(default_factory=dict)
 
     def reported(self) -> dict[int | None, EpochReport]:
         """Return the reports of the task runs that share the epoch, by part; ``None`` is the part of the changes."""
@@ -68,7 +70,7 @@ class EpochRun:
 
     def commit(self, writes: EpochWrites) -> EpochCommit:
         """Commit state and log; both follow from the pinned barrier and the view's commits."""
-        seconds = dict(writes.seconds)
+        seconds = {**self.prepared, **writes.seconds}
         with stage_of(StageKind.ACCOUNT).entered(seconds):
             present = self.engine.account(self.settings, self.barrier, self.rows_present(self.barrier, writes))
         state, tables = self.commit_state(self.barrier, writes, seconds)

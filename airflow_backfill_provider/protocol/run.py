@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from airflow_backfill_provider.core.barrier import Barrier
@@ -10,6 +11,7 @@ from airflow_backfill_provider.core.engine import Engine, PartWrites
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, EpochGivenUpError, StateError
 from airflow_backfill_provider.core.giving_up import require_not_given_up
+from airflow_backfill_provider.core.stages import timed
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, reported_by, require_current
 from airflow_backfill_provider.protocol.give_up import give_up, given_up_error, record_failure, still_pinned_error
@@ -116,10 +118,19 @@ def _uncommitted(
             previous = store.commit_of(barrier.prev_epoch)
             continues = previous is not None and previous.incarnation == settings.incarnation
             since = previous.tables if previous and continues else None
+            prepared: dict[str, float] = {}
             if since is None:
-                engine.ensure_tables(settings, store.earlier_incarnations(settings))
+                with timed(prepared, "first_rows") if settings.first_rows else nullcontext():
+                    engine.ensure_tables(settings, store.earlier_incarnations(settings))
             run = EpochRun(
-                barrier=barrier, settings=settings, since=since, store=store, engine=engine, clock=clock, by=by
+                barrier=barrier,
+                settings=settings,
+                since=since,
+                store=store,
+                engine=engine,
+                clock=clock,
+                by=by,
+                prepared=prepared,
             )
             return _taken(run, step)
         except Exception as error:

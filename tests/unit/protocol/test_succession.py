@@ -89,7 +89,7 @@ def test_the_handover_pins_the_rows_and_the_state_to_go_on_from(served):
     assert served.store.state().epoch == before
     assert (barrier.epoch, barrier.incarnation, barrier.parts) == (before + 1, settings.incarnation, ())
     assert not barrier.has_window, "there is nothing new, but the view's rows are to be replaced"
-    served.run(barrier)
+    assert "first_rows" in served.run(barrier).seconds
     assert len(served.rows()) == 9
     served.assert_truth()
     assert protocol.finish_job(store=served.store, requested_by="x").finished_epoch == barrier.epoch
