@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.protocol.successor_tables import steered
 from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
 
 
@@ -47,9 +48,8 @@ def steered_job(file: Path) -> tuple[Backfill, JobSettings]:
     :returns: the job, and the settings that the change will follow: those of its rebuild, if one grows beside it.
     :raises BackfillError: as :func:`created_job`.
     """
-    backfill, settings = created_job(file)
-    successor = backfill.successor
-    return backfill, settings if successor is None else successor.settings()
+    backfill, _ = created_job(file)
+    return backfill, steered(backfill.store).settings()
 
 
 def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:

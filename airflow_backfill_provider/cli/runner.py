@@ -116,9 +116,10 @@ class Runner:
     def _finish(self) -> bool:
         """Mark the view finished if every vnode is Completed; return whether it is finished."""
         store = self.backfill.store
-        if store.settings().finished_epoch is not None:
+        settings = store.settings()
+        if settings.finished_epoch is not None:
             return True
-        if protocol.completing_commit(store, store.settings()) is None:
+        if protocol.completing_commit(store, settings) is None:
             return False
         protocol.finish_job(store=store, requested_by=str(self.requester))
         return True

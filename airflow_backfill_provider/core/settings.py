@@ -51,6 +51,15 @@ _MUTATIONS = {
 }
 
 
+def steering_of(source: object) -> dict[str, Any]:
+    """
+    Return the values of :data:`~airflow_backfill_provider.core.job.INITIAL_SETTINGS`.
+
+    :param source: a job, or settings.
+    """
+    return {name: getattr(source, name) for name in INITIAL_SETTINGS}
+
+
 class UpstreamColumn(BaseModel):
     """
     A column of the upstream that the job uses.
@@ -231,11 +240,6 @@ class JobSettings(BaseModel):
     def rate(self) -> AskedRate:
         """What is asked of the job's speed."""
         return AskedRate.of(self)
-
-    @property
-    def steering(self) -> dict[str, Any]:
-        """The settings that mutations change, as they are in force, for an incarnation that goes on with them."""
-        return {name: getattr(self, name) for name in INITIAL_SETTINGS}
 
     @property
     def reads_snapshot(self) -> bool:

@@ -118,16 +118,19 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the epoch, or the epochs."""
         with self.created() as backfill:
-            if is_unset(self.barrier):
-                summary = self.run_own(backfill, context)
-            elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
-                summary = self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")))
-            else:
-                barrier = backfill.store.pinned(epoch_of(self.barrier))
-                summary = self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
+            summary = self.run_for(backfill, context)
         # The name of a mapped task run in the grid; see map_index_template.
         cast("dict[str, Any]", context)["epoch"] = name_of_epochs(summary["epochs"])
         return summary
+
+    def run_for(self, backfill: Backfill, context: Context) -> dict[str, Any]:
+        """Run the epoch, or the epochs, and return their summary."""
+        if is_unset(self.barrier):
+            return self.run_own(backfill, context)
+        if isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
+            return self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")))
+        barrier = backfill.store.pinned(epoch_of(self.barrier))
+        return self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
 
     def run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
         """Inject and run barriers until one belongs to this task run; run that one and those that follow it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import submit
-from airflow_backfill_provider.operators.summaries import name_of_epochs
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class RunRebuildEpochsOperator(RunEpochOperator):
@@ -22,16 +24,13 @@ class RunRebuildEpochsOperator(RunEpochOperator):
     Returns the epochs' summary, as its base class does.
     """
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Run the epochs."""
+    def run_for(self, backfill: Backfill, context: Context) -> dict[str, Any]:
+        """Run the epochs of the rebuild, after its creation if a crash left that undone."""
         from airflow_backfill_provider.protocol import creation
 
-        with self.created() as backfill:
-            successor = backfill.successor
-            if successor is None:
-                raise AirflowSkipException(f"no rebuild of job {backfill.job.name} grows beside its view")
-            if not creation.is_created(successor.job, successor.store):
-                submit(self, successor, "create", context)
-            summary = self.run_own(successor, context)
-        cast("dict[str, Any]", context)["epoch"] = name_of_epochs(summary["epochs"])
-        return summary
+        successor = backfill.successor
+        if successor is None:
+            raise AirflowSkipException(f"no rebuild of job {backfill.job.name} grows beside its view")
+        if not creation.is_created(successor.job, successor.store):
+            submit(self, successor, "create", context)
+        return self.run_own(successor, context)

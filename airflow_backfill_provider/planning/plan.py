@@ -10,13 +10,12 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.file_statistics import mean_row_bytes
-from airflow_backfill_provider.core.job import INITIAL_SETTINGS
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import ChunkPlan
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan import rows_read
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, steering_of
 from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.protocol.rate import NextLimit, next_limit
@@ -83,7 +82,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     created = backfill.store.created()
     if created:
         settings = backfill.require_created()
-        job = job.model_copy(update={name: getattr(settings, name) for name in INITIAL_SETTINGS})
+        job = job.model_copy(update=steering_of(settings))
     choice = choose_strategy(job, upstream, described)
     outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
     files = upstream.blocks(described.offset, described.key_order(job.upstream.key))

@@ -12,14 +12,19 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
-from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.kinds import shape_of
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.core.settings import (
+    JobSettings,
+    ResolvedUpstream,
+    SettingsChange,
+    UpstreamColumn,
+    steering_of,
+)
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.successor_tables import delete_unused
@@ -124,11 +129,11 @@ def rebuild_job(
             shape=shape_of(job.query).name,
             upstream=resolved,
             incarnation=incarnation,
-            state_table=f"vnode_state_{incarnation}",
+            state_table=state_table_of(incarnation),
             base_epoch=store.last_epoch(),
             start=strategy.start(job.name, upstream, described),
             offset_at_creation=described.offset,
-            **_initial_settings(job),
+            **steering_of(job),
             cancelled=False,
             finished_epoch=None,
             repair_sequence=0,
@@ -261,7 +266,7 @@ def new_settings(
         incarnation=new_incarnation(),
         start=strategy.start(job.name, upstream, described),
         offset_at_creation=described.offset,
-        **_initial_settings(job),
+        **steering_of(job),
         requested_by=requested_by,
         requested_at=requested_at,
     )
@@ -360,10 +365,11 @@ def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
     return view_identity(settings.definition.view_location, store.storage_options)
 
 
-def _initial_settings(job: BackfillJob) -> dict[str, Any]:
-    return {name: getattr(job, name) for name in INITIAL_SETTINGS}
-
-
 def new_incarnation() -> str:
     """Return the name of a new incarnation."""
     return uuid.uuid4().hex[:12]
+
+
+def state_table_of(incarnation: str) -> str:
+    """Return the name of the state table of an incarnation that follows another."""
+    return f"vnode_state_{incarnation}"

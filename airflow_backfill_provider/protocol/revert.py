@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.succession import FirstRows
 from airflow_backfill_provider.lake.version_files import missing_file
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.succession import state_table_of, succeed
+from airflow_backfill_provider.protocol.succession import following, succeed
 from airflow_backfill_provider.protocol.successor_tables import delete_unused
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.state.store import BackfillStore
@@ -69,26 +69,14 @@ def put_back(
             f"materialized_view: version {version} of {view}, which the former view of job {former.job['name']} is, "
             f"lacks {gone}; it was deleted, for example by VACUUM: rebuild the job with the former definition"
         )
-    incarnation = creation.new_incarnation()
-    follower = history[-1].changed(
+    follower = following(
+        history[-1],
         SettingsChange.REVERT,
-        requested_by=requested_by,
-        requested_at=clock(),
-        job=former.job,
-        strategy=former.strategy,
-        shape=former.shape,
-        upstream=former.upstream,
-        incarnation=incarnation,
-        state_table=state_table_of(incarnation),
+        former.model_copy(update={"incarnation": creation.new_incarnation()}),
+        FirstRows(point=barrier.upstream.end, location=view, version=version),
         base_epoch=store.last_epoch(),
-        start=former.start,
-        offset_at_creation=former.offset_at_creation,
-        **former.steering,
-        cancelled=False,
-        finished_epoch=None,
-        repair_sequence=0,
-        successor=None,
-        first_rows=FirstRows(point=barrier.upstream.end, location=view, version=version),
+        requested_by=requested_by,
+        now=clock(),
     )
     if not succeed(store, history[-1], follower, store.state_of(former)):
         raise ConcurrentUpdateError(f"the settings of job {former.job['name']} changed meanwhile; try again")

@@ -23,7 +23,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledE
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.settings import JobSettings, SettingsChange, steering_of
 from airflow_backfill_provider.core.succession import FirstRows, Successor
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.lake.delta_log import DeltaLog
@@ -134,26 +134,55 @@ def hand_over(
     written = commit.view_version
     if written is None:
         written = DeltaLog(location, store.storage_options).newest().version
-    follower = settings.changed(
+    first_rows = FirstRows(point=newest.upstream.end, location=location, version=written, folder=successor.folder)
+    follower = following(
+        settings,
         SettingsChange.HAND_OVER,
+        grown.model_copy(update={"job": successor.job}),
+        first_rows,
+        base_epoch=store.last_epoch(),
+        requested_by=requested_by,
+        now=now,
+    )
+    return succeed(store, settings, follower, theirs.state())
+
+
+def following(
+    before: JobSettings,
+    change: SettingsChange,
+    origin: JobSettings,
+    first_rows: FirstRows,
+    *,
+    base_epoch: int,
+    requested_by: str,
+    now: dt.datetime,
+) -> JobSettings:
+    """
+    Return the settings of an incarnation whose rows are there already.
+
+    :param before: the settings in force.
+    :param origin: the settings that the rows come from; the incarnation goes on with them.
+    """
+    return before.changed(
+        change,
         requested_by=requested_by,
         requested_at=now,
-        job=successor.job,
-        strategy=grown.strategy,
-        shape=grown.shape,
-        upstream=grown.upstream,
-        incarnation=grown.incarnation,
-        state_table=state_table_of(grown.incarnation),
-        base_epoch=store.last_epoch(),
-        start=grown.start,
-        offset_at_creation=grown.offset_at_creation,
-        **grown.steering,
+        job=origin.job,
+        strategy=origin.strategy,
+        shape=origin.shape,
+        upstream=origin.upstream,
+        incarnation=origin.incarnation,
+        state_table=creation.state_table_of(origin.incarnation),
+        base_epoch=base_epoch,
+        start=origin.start,
+        offset_at_creation=origin.offset_at_creation,
+        **steering_of(origin),
+        cancelled=False,
         finished_epoch=None,
         repair_sequence=0,
         successor=None,
-        first_rows=FirstRows(point=newest.upstream.end, location=location, version=written, folder=successor.folder),
+        first_rows=first_rows,
     )
-    return succeed(store, settings, follower, theirs.state())
 
 
 def succeed(store: BackfillStore, before: JobSettings, follower: JobSettings, state: BackfillState) -> bool:
@@ -176,11 +205,6 @@ def succeed(store: BackfillStore, before: JobSettings, follower: JobSettings, st
     in_force = store.change_settings(change)
     reached(CrashPoint.AFTER_SUCCESSION_SETTINGS)
     return in_force.incarnation == follower.incarnation
-
-
-def state_table_of(incarnation: str) -> str:
-    """Return the name of the state table of an incarnation that follows another."""
-    return f"vnode_state_{incarnation}"
 
 
 def _require_served(settings: JobSettings) -> None:

@@ -38,6 +38,7 @@ from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.engine.spark_messages import safe_message
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
@@ -238,41 +239,43 @@ def create(
     """Create a job, unless it was created with the same definition."""
     made = cache(partial(engine, storage_options, "create"))
     backfill = placement.to_create(Backfill(BackfillJob(**definition), storage_options), made)
-    creation.create_job(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=made,
-        requested_by=requested_by,
-    )
+    _begin(creation.create_job, backfill, made, requested_by)
 
 
 def rebuild(
     engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
     """Rebuild a job."""
-    made = cache(partial(engine, storage_options, "rebuild"))
-    backfill = placement.to_rebuild(Backfill(BackfillJob(**definition), storage_options), made)
-    creation.rebuild_job(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=made,
-        requested_by=requested_by,
-    )
+    _start_over(creation.rebuild_job, engine, storage_options, definition, requested_by)
 
 
 def rebuild_keep_serving(
     engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
     """Begin a rebuild that takes the view's place once it is finished."""
+    _start_over(succession.grow_successor, engine, storage_options, definition, requested_by)
+
+
+def _start_over(
+    action: Callable[..., JobSettings],
+    engine: EngineFor,
+    storage_options: dict[str, str],
+    definition: dict[str, Any],
+    requested_by: str,
+) -> None:
     made = cache(partial(engine, storage_options, "rebuild"))
     backfill = placement.to_rebuild(Backfill(BackfillJob(**definition), storage_options), made)
-    succession.grow_successor(
+    _begin(action, backfill, made, requested_by)
+
+
+def _begin(
+    action: Callable[..., JobSettings], backfill: Backfill, engine: Callable[[], SparkEngine], requested_by: str
+) -> None:
+    action(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,
-        engine=made,
+        engine=engine,
         requested_by=requested_by,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -97,19 +97,15 @@ class Lakehouse:
 
     def create(self, **fields: Any) -> JobSettings:
         """Define and create the job."""
-        backfill = placement.to_create(self.define(**fields), lambda: self.engine)
-        return creation.create_job(
-            backfill.job,
-            store=backfill.store,
-            upstream=backfill.upstream,
-            engine=lambda: self.engine,
-            requested_by="tester",
-        )
+        return self.start_job(creation.create_job, placement.to_create(self.define(**fields), lambda: self.engine))
 
     def rebuild(self, **fields: Any) -> JobSettings:
         """Start the job over with another definition."""
-        backfill = placement.to_rebuild(self.define(**fields), lambda: self.engine)
-        return creation.rebuild_job(
+        return self.start_job(creation.rebuild_job, placement.to_rebuild(self.define(**fields), lambda: self.engine))
+
+    def start_job(self, action: Callable[..., JobSettings], backfill: Backfill) -> JobSettings:
+        """Create a job, or rebuild it in some way."""
+        return action(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,

@@ -13,14 +13,7 @@ from tests.integration.engine.lakehouse import TESTER, Lakehouse
 
 def grow(lake: Lakehouse, **fields: Any) -> JobSettings:
     """Begin a rebuild beside the view, with another definition in the job's file."""
-    backfill = lake.define(**fields)
-    return succession.grow_successor(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=lambda: lake.engine,
-        requested_by="tester",
-    )
+    return lake.start_job(succession.grow_successor, lake.define(**fields))
 
 
 def growing(lake: Lakehouse) -> Backfill:
