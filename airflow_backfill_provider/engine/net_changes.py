@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core.keys import KeyKind
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.job_rows import JobRows, literal
 from airflow_backfill_provider.sources.by_key import column, without_keys
@@ -41,6 +42,7 @@ class MeasuredChanges:
     :param some_appeared: whether any change may be of a row that did not exist before.
     :param some_doubtful: whether the upstream had several rows of any of the keys at some time.
     :param has_nulls: for each key column, whether it is null in any change.
+    :param key_bytes: bytes of all texts and binary values in the keys of the changes that apply to the view.
     """
 
     through: int
@@ -49,9 +51,10 @@ class MeasuredChanges:
     some_appeared: bool
     some_doubtful: bool
     has_nulls: tuple[bool, ...]
+    key_bytes: int
 
 
-NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=())
+NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0)
 
 
 def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
@@ -232,6 +235,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
         F.some(own.named(HAS_DOUBLE)).alias("doubles"),
         F.some(F.col(own.appeared) | F.col(own.named(KEY_APPEARED))).alias("appeared"),
         F.array(*(F.some(column(name).isNull()) for name in rows.key.names)).alias("has_nulls"),
+        F.sum(F.when(visible, _text_bytes(rows))).alias("key_bytes"),
     ).first()
     if total is None or not total["rows"]:
         return NO_CHANGES
@@ -243,6 +247,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
         some_appeared=bool(total["appeared"]),
         some_doubtful=bool(total["doubles"]),
         has_nulls=tuple(total["has_nulls"]),
+        key_bytes=int(total["key_bytes"] or 0),
     )
 
 
@@ -265,6 +270,16 @@ def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
     same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
     if rows.has_several(rows.at(offset).select(*map(column, names)).join(keys, same, "left_semi")):
         raise rows.duplicates()
+
+
+def _text_bytes(rows: JobRows) -> Column:
+    """Return the bytes of the texts and binary values in a key."""
+    sizes = [
+        F.coalesce(F.octet_length(column(field.name)).cast("long"), F.lit(0))
+        for field in rows.key.fields
+        if field.kind in (KeyKind.STRING, KeyKind.BINARY)
+    ]
+    return sum(sizes, start=F.lit(0).cast("long"))
 
 
 def _is_upsert(rows: JobRows) -> Column:

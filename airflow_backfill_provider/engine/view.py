@@ -6,8 +6,7 @@ The materialized view's table: creates it, writes to it, and checks it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import and_
 
@@ -23,13 +22,13 @@ from airflow_backfill_provider.core.sql import quote, text_literal
 from airflow_backfill_provider.core.succession import FirstRows
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.first_rows import first_rows_of
+from airflow_backfill_provider.engine.key_removal import KeyRemoval
+from airflow_backfill_provider.engine.merging import REMOVE, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, broadcast_if_few, key_filter
-from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.engine.stamps import (
     CHANGES,
-    CHANGES_REMOVAL,
     OF_CHANGES,
     REPAIR,
     REPAIR_REMOVAL,
@@ -195,8 +194,8 @@ class MaterializedView:
         values = ", ".join(f"change.{quote(name)}" for name in columns)
         self.merge_into(
             broadcast_if_few(changes, measured.through),
-            [*_same(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
-            f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
+            [*same_keys(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
+            f"{refuse_match(keys, own.appeared)}"
             f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
             f"WHEN NOT MATCHED AND change.{own.is_upsert} THEN INSERT ({names}) VALUES ({values})",
@@ -239,17 +238,8 @@ class MaterializedView:
         :param keys: the view's key columns.
         :param own: the names of the package's own columns.
         """
-        # With any assignment, Delta reads and moves whole rows, so add the refusal only if it is needed.
-        refusal = f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
-        self._replace(
-            broadcast_if_few(changed, measured.through),
-            written,
-            _same(keys, measured.has_nulls),
-            f"{refusal if measured.some_appeared else ''}WHEN MATCHED THEN DELETE",
-            (CHANGES_REMOVAL, CHANGES),
-            identity,
-            barrier,
-        )
+        removal = KeyRemoval(self.table, changed, measured, keys, own)
+        self._replace(lambda: removal.run(identity, barrier), written, CHANGES, identity, barrier)
 
     def repair(
         self, removed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
@@ -261,33 +251,30 @@ class MaterializedView:
         :param written: rows to write, in the view's columns.
         :param keys: the view's key columns.
         """
-        same = _same(keys, [True] * len(keys))
-        self._replace(removed, written, same, "WHEN MATCHED THEN DELETE", (REPAIR_REMOVAL, REPAIR), identity, barrier)
+        same = same_keys(keys, [True] * len(keys))
+        self._replace(
+            lambda: self.merge_into(removed, same, REMOVE, REPAIR_REMOVAL, identity, barrier),
+            written,
+            REPAIR,
+            identity,
+            barrier,
+        )
 
     def _replace(
-        self,
-        removed: DataFrame,
-        written: DataFrame,
-        same: Sequence[str],
-        removal: str,
-        parts: tuple[str, str],
-        identity: ViewIdentity,
-        barrier: Barrier,
+        self, remove: Callable[[], None], written: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
     ) -> None:
         """
         Remove keys in one commit, and append rows in another.
 
-        :param same: the merge's conditions.
-        :param removal: the merge's clauses.
-        :param parts: the epoch's parts for the removal and the append.
+        :param remove: removes the keys, once per epoch.
+        :param part: the epoch's part for the append.
         """
-        removing, writing = parts
         # After the append the keys exist again, so a repeated removal would delete the new rows.
-        if self.table.is_written(writing, identity, barrier):
+        if self.table.is_written(part, identity, barrier):
             return
-        self.merge_into(removed, same, removal, removing, identity, barrier)
+        remove()
         reached(CrashPoint.AFTER_REMOVAL_COMMIT)
-        self.table.append(written, writing, identity, barrier)
+        self.table.append(written, part, identity, barrier)
 
     def merge_into(
         self,
@@ -298,27 +285,8 @@ class MaterializedView:
         identity: ViewIdentity,
         barrier: Barrier,
     ) -> None:
-        """
-        Merge rows into the view with a given statement, once per epoch and part.
-
-        :param changes: the rows; the statement's alias for them is ``change``, and for the view's rows ``view``.
-        :param conditions: the conditions on which the rows match.
-        :param clauses: the statement's ``WHEN`` clauses.
-        :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.engine.stamps`.
-        """
-        on = " AND ".join(conditions)
-        name = re.sub(r"\W", "_", part)
-        relation = f"backfill_{name}_{identity.incarnation}_{barrier.epoch}"
-        changes.createOrReplaceTempView(relation)
-        try:
-            self.table.run(
-                f"MERGE INTO {self.table.sql_name} AS view USING {relation} AS change ON {on} {clauses}",
-                part,
-                identity,
-                barrier,
-            )
-        finally:
-            self._spark.catalog.dropTempView(relation)
+        """Merge rows into the view; see :func:`~airflow_backfill_provider.engine.merging.merge_into`."""
+        merge_into(self.table, changes, conditions, clauses, part, identity, barrier)
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
         """Return whether an earlier attempt appended a part of the chunk."""
@@ -377,21 +345,3 @@ class MaterializedView:
                 f"materialized_view: {self.path} has delta.appendOnly = true, so no epoch can apply changes; switch it "
                 f"off with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
             )
-
-
-def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:
-    """
-    Return the conditions for a row of the view to have the key of a change.
-
-    :param has_nulls: for each key column, whether it is null in some change. If it is not, plain equality finds the
-        same rows faster: for null-safe equality, Spark joins on two expressions per column.
-    """
-    return [
-        f"view.{quote(key)} {'<=>' if nulls else '='} change.{quote(key)}"
-        for key, nulls in zip(keys, has_nulls, strict=True)
-    ]
-
-
-def _refusal(keys: Sequence[str]) -> str:
-    """Return an assignment that fails with the error for a repeated key."""
-    return f"view.{quote(keys[0])} = raise_error('{DUPLICATE_KEY}')"

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CRASH_POINTS, EPOCHS, GIVING_UP, PREDICATES, STAMPED_TABLE, SUSPECT_STATISTICS
+from faults.mutants.killers import (
+    CRASH_POINTS,
+    EPOCHS,
+    GIVING_UP,
+    KEY_REMOVAL,
+    PREDICATES,
+    STAMPED_TABLE,
+    SUSPECT_STATISTICS,
+)
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -189,10 +197,30 @@ MUTANTS = (
         name="null-keys-plainly-compared",
         breaks="A merge compares keys that may be null as if none were null.",
         invariant="I1",
-        file="airflow_backfill_provider/engine/view.py",
+        file="airflow_backfill_provider/engine/merging.py",
         old="{'<=>' if nulls else '='}",
         new="=",
         killers=(f"{EPOCHS}::test_one_row_with_a_null_key",),
+        spark=True,
+    ),
+    Mutant(
+        name="buckets-out-of-place",
+        breaks="Changed keys are looked for in the wrong buckets, so old rows stay in the view beside the new ones.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/key_variable.py",
+        old="filled = placed.unionAll(empty).groupBy",
+        new="filled = placed.groupBy",
+        killers=(f"{KEY_REMOVAL}::test_keys_of_many_types_are_removed_by_one_scan",),
+        spark=True,
+    ),
+    Mutant(
+        name="second-row-not-refused",
+        breaks="A second row with a key that a hidden view already has replaces the first one.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/key_removal.py",
+        old="if self._measured.some_appeared:\n",
+        new="if False:\n",
+        killers=(f"{KEY_REMOVAL}::test_a_key_that_the_view_already_has_is_refused",),
         spark=True,
     ),
 )

@@ -58,6 +58,9 @@ WITHOUT = {
     "lake/exclusive_commits.py": Untested("it asks a real server", "tests/integration/s3/test_exclusive_commits.py"),
     # What works on Spark alone.
     "engine/catalog.py": on_spark("test_catalog_tables"),
+    "engine/key_removal.py": on_spark("test_key_removal"),
+    "engine/key_variable.py": on_spark("test_key_removal"),
+    "engine/merging.py": on_spark("test_small_changes"),
     "engine/created_types.py": on_spark("test_upstream_schemas"),
     "engine/first_rows.py": on_spark("test_succession"),
     "engine/job_rows.py": on_spark("test_bad_input"),

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.observed_rows import ObservedRows
 from airflow_backfill_provider.engine.predicates import in_any
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 from airflow_backfill_provider.strategies.snapshot.planning import files_of
@@ -51,7 +52,9 @@ class FilesChunk:
         if not self._numbers:
             # Spark would never report the metrics of a relation that it knows to be empty.
             return self._read()
-        self._observed = ObservedRows(self._read(), {_COUNT: F.count("*")})
+        # Spark computes every column that it counts over, so that of the vnode and those of the position are left out.
+        used = self._read().select(*map(column, self._job_rows.columns))
+        self._observed = ObservedRows(used, {_COUNT: F.count("*")})
         return self._observed.rows
 
     def count(self) -> Mapping[int, int]:

@@ -35,8 +35,12 @@ def write(conninfo: str, stop: Event, written: Synchronized[int]) -> None:
             with connection.transaction(), connection.cursor() as cursor:
                 cursor.execute("UPDATE orders SET price = price + 1 WHERE id = ANY(%s)", [changed])
                 cursor.execute("DELETE FROM orders WHERE id = ANY(%s)", [gone])
-                # Each of these goes to a place of its own, before or after where it was.
-                cursor.execute("UPDATE orders SET id = -id, name = name || '-' WHERE id = ANY(%s) AND id > 0", [moved])
+                # A row that came back may have moved before.
+                cursor.execute(
+                    "UPDATE orders SET id = -id, name = name || '-' WHERE id = ANY(%s) AND id > 0 "
+                    "AND NOT EXISTS (SELECT FROM orders AS taken WHERE taken.id = -orders.id)",
+                    [moved],
+                )
                 cursor.execute(
                     "INSERT INTO orders VALUES (%s, 'new', 1), (%s, 'back', 2) "
                     "ON CONFLICT (id) DO UPDATE SET price = orders.price + 1",
