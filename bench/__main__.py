@@ -25,11 +25,13 @@ from bench import (
 )
 from bench.cdc import main as cdc
 from bench.comparison import main as comparison
+from bench.comparison import parts
 from bench.soak import main as soak
 from bench.source import main as source
 
 BENCHMARKS = {
     "comparison": comparison.main,
+    "parts": parts.main,
     "freshness": freshness.main,
     "growth": growth.main,
     "memory": memory.main,

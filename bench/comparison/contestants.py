@@ -15,7 +15,7 @@ from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.hooks.spark_application import application_path
 from airflow_backfill_provider.protocol import Engine, creation
 from airflow_backfill_provider.protocol.backfill import Backfill
-from bench.comparison.by_hand import ByHand
+from bench.comparison.by_hand import ByHand, chunks_of_keys
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.stage import Stage
 from bench.comparison.workload import QUERY
@@ -185,6 +185,7 @@ VARIANTS = (
 CONTESTANTS: tuple[Contestant, ...] = (
     Copy(),
     ByHand(),
+    ByHand("the same commits by hand, in key order", chunks_of_keys),
     ChangeFeedStream(),
     KeyRangeLoop(),
     *map(WarmEpochs, VARIANTS),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from bench.comparison.by_hand import ByHand
@@ -13,7 +15,7 @@ from bench.comparison.peers import ChangeFeedStream
 from bench.comparison.race import Run, race
 from bench.comparison.report import show, write
 from bench.comparison.workload import Workload
-from bench.measuring import session
+from bench.measuring import ROWS_PER_FILE, session
 
 ROWS = int(os.environ.get("BENCH_ROWS", "20000000"))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "20"))
@@ -37,7 +39,7 @@ QUICK_WORKLOADS = (WORKLOADS[0], WORKLOADS[-1])
 def main(console: Console) -> None:
     """Compare all workloads."""
     workloads = [Workload(*chosen, rows=ROWS, epochs=EPOCHS) for chosen in WORKLOADS]
-    compare(console, [workload for workload in workloads if _names(workload.name, CHOSEN_WORKLOADS)], ROUNDS)
+    compare(console, [workload for workload in workloads if is_chosen(workload.name, CHOSEN_WORKLOADS)], ROUNDS)
 
 
 def quick(console: Console) -> None:
@@ -47,16 +49,13 @@ def quick(console: Console) -> None:
 
 
 def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
-    """Warm up the session with a small race that does not count, then race, and report."""
+    """Race, and report."""
     limit = Copy()
     contestants: list[Contestant] = [
         limit,
-        *(each for each in CONTESTANTS[1:] if _names(each.name, CHOSEN_CONTESTANTS)),
+        *(each for each in CONTESTANTS[1:] if is_chosen(each.name, CHOSEN_CONTESTANTS)),
     ]
-    spark = session()
-    warm_up = Workload(*QUICK_WORKLOADS[0], rows=100_000, epochs=2)
-    in_session = [found for found in contestants if isinstance(found, Copy | ByHand | ChangeFeedStream | WarmEpochs)]
-    list(race(console, spark, warm_up, in_session, rounds=1))
+    spark = warm_session(console, contestants)
     runs: list[Run] = []
     written: list[Path] = []
     for number, workload in enumerate(workloads, start=1):
@@ -69,5 +68,15 @@ def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
         console.print(f"written: {path}")
 
 
-def _names(name: str, chosen: list[str]) -> bool:
+def warm_session(console: Console, contestants: Sequence[Contestant]) -> SparkSession:
+    """Return a session that a small race, which does not count, has warmed up."""
+    spark = session()
+    warm_up = Workload(*QUICK_WORKLOADS[0], rows=2 * ROWS_PER_FILE, epochs=2)
+    in_session = [found for found in contestants if isinstance(found, Copy | ByHand | ChangeFeedStream | WarmEpochs)]
+    list(race(console, spark, warm_up, in_session, rounds=1))
+    return spark
+
+
+def is_chosen(name: str, chosen: Sequence[str]) -> bool:
+    """Return whether a name has one of the chosen texts in it."""
     return any(part.strip() in name for part in chosen)

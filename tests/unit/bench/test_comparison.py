@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from bench.comparison.parts import parts_of
 from bench.comparison.race import Run
 from bench.comparison.report import standings
 from bench.comparison.stage import Stage
@@ -20,6 +21,7 @@ from tests.unit.stand_in import Lake
 pytestmark = pytest.mark.slow  # imports Spark
 
 WORKLOAD = Workload("ordered", "updates", 1, rows=1000, epochs=4)
+MANY_FEW_UNCHANGED = ((1, 1_000_000, 20), (1, 1_000_000, 2), (0, 1_000_000, 20))
 
 
 @pytest.fixture
@@ -76,3 +78,18 @@ def test_a_target_is_an_upper_or_a_lower_bound():
     assert not Target("", 1.3, "", "", float).met(1.31)
     assert Target("", 5, "", "", float, at_least=True).met(5)
     assert not Target("", 5, "", "", float, at_least=True).met(4.9)
+
+
+def test_the_parts_of_a_time_are_told_apart():
+    """T = 1.5 copies + 2 seconds for each epoch + 0.01 seconds for each changed row."""
+    many, few, unchanged = (Workload("ordered", "updates", *rest) for rest in MANY_FEW_UNCHANGED)
+    runs = {
+        workload: [
+            Run(workload.name, "CREATE TABLE AS SELECT", 0, 100.0, ()),
+            Run(workload.name, "mine", 0, 150 + 2 * workload.epochs + 0.01 * changed, (*[1.0] * 20, 30.0, 0.1)),
+        ]
+        for workload, changed in ((many, 20_000), (few, 2_000), (unchanged, 0))
+    }
+    found = parts_of("mine", many, few, unchanged, runs)
+    parts = (found.per_copy, found.per_epoch, found.per_changed_row, found.publication)
+    assert parts == pytest.approx((1.5, 2, 0.01, 0.3))
