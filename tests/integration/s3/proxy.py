@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import random
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from multiprocessing.managers import BaseManager
+from pathlib import Path
 from typing import Any
 
 from demo.s3_server import S3Server
@@ -93,6 +95,11 @@ class FailingProxy:
         self._passing: Any = None
 
     @property
+    def folder(self) -> Path:
+        """Where the server keeps its objects."""
+        return self.s3.folder
+
+    @property
     def root(self) -> str:
         """The URI of a bucket of its own; Hadoop keeps one client for each bucket."""
         return f"s3a://through-port-{self._port}"
@@ -157,8 +164,7 @@ class _Passing:
         self._faults: list[Fault] = []
         self._chance: random.Random | None = None
         self._lock = threading.Lock()
-        self._listens = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"passing": self}))
-        self._listens.daemon_threads = True
+        self._listens = _Listening(("127.0.0.1", 0), type("Handler", (_Handler,), {"passing": self}))
         threading.Thread(target=self._listens.serve_forever, daemon=True).start()
 
     def port(self) -> int:
@@ -215,6 +221,17 @@ class _Passing:
         if drawn < HANGS + REFUSES:
             return Fault(Kind.REFUSED, status=self._chance.choice((500, 503)))
         return Fault(Kind.LOST) if method == "PUT" and drawn < HANGS + REFUSES + LOSES else None
+
+
+class _Listening(ThreadingHTTPServer):
+    """Accepts connections."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write nothing of clients that went away."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
