@@ -38,7 +38,7 @@ FAULTS = (
     Fault(Kind.HANGS, "PUT", VIEW_LOG),
 )
 
-ONE_OF_EACH = tuple({fault.kind: fault for fault in FAULTS}.values())
+SOME = tuple(fault for fault in FAULTS if fault.text == VIEW_LOG or fault.kind is Kind.HALF_ANSWERED)
 
 
 def epoch(lakehouse: BucketLakehouse) -> EpochCommit:
@@ -55,7 +55,7 @@ def epoch(lakehouse: BucketLakehouse) -> EpochCommit:
     raise AssertionError("three attempts failed")
 
 
-@pytest.mark.parametrize("faults", [ONE_OF_EACH, exhaustive(FAULTS)], ids=["one of each kind", "all"])
+@pytest.mark.parametrize("faults", [SOME, exhaustive(FAULTS)], ids=["some", "all"])
 def test_requests_that_fail_lose_and_repeat_nothing(
     spark: SparkSession, proxy: FailingProxy, tmp_path: Path, faults: Sequence[Fault]
 ) -> None:
