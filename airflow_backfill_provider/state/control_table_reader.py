@@ -118,7 +118,9 @@ class ControlTableReader:
     def read_if_there(self) -> pa.Table | None:
         """Return all rows, as :meth:`read`; ``None`` if the table does not exist."""
         with self._lock:
-            return self.read() if self._opened is not None or self.exists() else None
+            # A read of an open table notices if it is gone, and in an object store each look is a request.
+            is_known = self._opened is not None and not is_local(self.location)
+            return self.read() if is_known or self.exists() else None
 
     def read_since(self, column: str, value: int) -> pa.Table:
         """
