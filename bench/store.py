@@ -11,7 +11,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,21 +20,25 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.lake.object_store import hadoop_settings
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill
-from bench.measuring import REQUESTER, make_upstream, save_figures, session
+from bench.measuring import REQUESTER, change_upstream, make_upstream, save_figures, session
 from demo.s3_server import S3Server
-from tests.integration.s3.proxy import FailingProxy
+from tests.integration.s3.proxy import FailingProxy, Request
 from tests.ports import free_port
 
 LATENCIES = tuple(float(text) for text in os.environ.get("BENCH_LATENCIES", "0,0.03,0.1").split(","))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "8"))
 WARM_UP = 3
 CHUNK = 2_000
+CHANGED = 200
+STRATEGIES = tuple(os.environ.get("BENCH_STRATEGIES", "no_shuffle,arrangement,snapshot").split(","))
 LOCAL = "local"
+IDLE, FIRST_IDLE, POLL = "idle injection", "idle injection of a new process", "poll"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,9 @@ class Place:
     options: Mapping[str, str]
     proxy: FailingProxy | None = None
 
-    def requests(self) -> int:
+    def requests(self) -> Sequence[Request]:
         """Return the requests since this was asked for last."""
-        return self.proxy.requests() if self.proxy else 0
+        return self.proxy.requests() if self.proxy else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Step:
     place: str
     step: str
     seconds: float
-    requests: int
+    requests: Sequence[Request]
 
 
 def main(console: Console) -> None:
@@ -96,72 +100,105 @@ def main(console: Console) -> None:
     _report(console, steps)
 
 
-def _measured(spark: SparkSession, place: Place) -> list[Step]:
+class _Job:
+    """
+    A job whose steps are measured.
+
+    :param spark: the session.
+    :param place: where its tables lie.
+    :param strategy: its strategy.
+    """
+
+    def __init__(self, spark: SparkSession, place: Place, strategy: str) -> None:
+        self._spark, self._place, self._strategy = spark, place, strategy
+        self._upstream = f"{place.folder}/{strategy}/orders"
+        make_upstream(spark, self._upstream, CHUNK * (EPOCHS + WARM_UP + 2), "id")
+        self._engine = SparkEngine(spark, place.options)
+        self._backfill = self._opened()
+        creation.create_job(
+            self._backfill.job,
+            store=self._backfill.store,
+            upstream=self._backfill.upstream,
+            engine=lambda: self._engine,
+            requested_by="bench",
+        )
+        self._barrier: Barrier | None = None
+        self._steps: list[Step] = []
+
+    def steps(self) -> Sequence[Step]:
+        """Run the job to its end, and afterwards epochs of changes, and epochs that have nothing to do."""
+        for number in range(EPOCHS + WARM_UP):
+            self._step(f"injection, {self._strategy}", self._inject)
+            self._step(f"epoch, {self._strategy}", self._run)
+            if number < WARM_UP:
+                self._steps.clear()
+        while not self._backfill.store.state().completed:
+            self._inject()
+            self._run()
+        for number in range(1 + EPOCHS):
+            change_upstream(self._spark, self._upstream, CHANGED, number)
+            self._inject()
+            if number:
+                self._step(f"epoch of changes, {self._strategy}", self._run)
+            else:
+                self._run()
+        self._inject()
+        watch = self._backfill.upstream.watch()
+        watch.look()
+        for _ in range(EPOCHS):
+            self._step(IDLE, self._inject)
+            self._step(POLL, watch.look)
+            self._backfill = self._opened()
+            self._step(FIRST_IDLE, self._inject)
+        return self._steps
+
+    def _opened(self) -> Backfill:
+        job = BackfillJob(
+            name="orders",
+            upstream={"path": self._upstream, "key": ["order_id"]},
+            materialized_view=f"{self._place.folder}/{self._strategy}/view",
+            query="SELECT order_id, amount FROM upstream",
+            strategy=self._strategy,
+            rate_limit=CHUNK,
+        )
+        return Backfill(job, self._place.options)
+
+    def _inject(self) -> None:
+        backfill = self._backfill
+        self._barrier = protocol.inject_barrier(
+            store=backfill.store, upstream=backfill.upstream, requester=REQUESTER
+        ).barrier
+
+    def _run(self) -> None:
+        assert self._barrier is not None
+        protocol.run_barrier(self._barrier, store=self._backfill.store, engine=self._engine)
+
+    def _step(self, name: str, action: Callable[[], object]) -> None:
+        self._place.requests()
+        started = time.perf_counter()
+        action()
+        self._steps.append(Step(self._place.name, name, time.perf_counter() - started, self._place.requests()))
+
+
+def _measured(spark: SparkSession, place: Place) -> Sequence[Step]:
     session_ = spark.newSession()
     for setting, value in hadoop_settings(place.options).items():
         session_.conf.set(setting, value)
-    upstream = f"{place.folder}/orders"
-    make_upstream(session_, upstream, CHUNK * (EPOCHS + WARM_UP + 2), "id")
-    engine = SparkEngine(session_, place.options)
-    backfill = Backfill(
-        BackfillJob(
-            name="orders",
-            upstream={"path": upstream, "key": ["order_id"]},
-            materialized_view=f"{place.folder}/view",
-            query="SELECT order_id, amount FROM upstream",
-            strategy="no_shuffle",
-            rate_limit=CHUNK,
-        ),
-        place.options,
-    )
-    creation.create_job(
-        backfill.job, store=backfill.store, upstream=backfill.upstream, engine=lambda: engine, requested_by="bench"
-    )
-    steps: list[Step] = []
-
-    def step(name: str, action: object) -> None:
-        place.requests()
-        started = time.perf_counter()
-        action()  # type: ignore[operator]
-        steps.append(Step(place.name, name, time.perf_counter() - started, place.requests()))
-
-    for number in range(EPOCHS + WARM_UP):
-        barrier = None
-
-        def inject() -> None:
-            nonlocal barrier
-            barrier = protocol.inject_barrier(
-                store=backfill.store, upstream=backfill.upstream, requester=REQUESTER
-            ).barrier
-
-        step("injection", inject)
-        assert barrier is not None
-        step("epoch", lambda: protocol.run_barrier(barrier, store=backfill.store, engine=engine))  # noqa: B023
-        if number < WARM_UP:
-            steps.clear()
-    while not backfill.store.state().completed:
-        inject()
-        assert barrier is not None
-        protocol.run_barrier(barrier, store=backfill.store, engine=engine)
-    watch = backfill.upstream.watch()
-    watch.look()
-    for _ in range(EPOCHS):
-        step("idle injection", inject)
-        step("poll", watch.look)
-    return steps
+    return [step for strategy in STRATEGIES for step in _Job(session_, place, strategy).steps()]
 
 
 def _report(console: Console, steps: Sequence[Step]) -> None:
     table = Table("", "step", "requests", "seconds", "times local", title=f"medians of {EPOCHS}")
-    local = {step: _median(steps, LOCAL, step)[1] for step in ("injection", "epoch", "idle injection", "poll")}
+    names = dict.fromkeys(step.step for step in steps)
+    local = {name: _median(steps, LOCAL, name)[1] for name in names}
     for place in dict.fromkeys(step.place for step in steps):
         for name, there in local.items():
             requests, seconds = _median(steps, place, name)
             table.add_row(place, name, f"{requests:.0f}", f"{seconds:.3f}", f"{seconds / there:.1f}")
     console.print(table)
-    console.print(f"every figure: {save_figures('store', {'steps': [asdict(step) for step in steps]})}")
+    console.print(f"every figure and request: {save_figures('store', {'steps': [asdict(step) for step in steps]})}")
 
 
 def _median(steps: Sequence[Step], place: str, name: str) -> tuple[float, float]:
     found = [step for step in steps if (step.place, step.step) == (place, name)]
-    return statistics.median(step.requests for step in found), statistics.median(step.seconds for step in found)
+    return statistics.median(len(step.requests) for step in found), statistics.median(step.seconds for step in found)

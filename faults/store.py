@@ -96,7 +96,6 @@ def play(drivers: list[Driver], proxy: FailingProxy, case: int, chance: random.R
             rust.join()
     if failures:
         raise WrongError(f"commits that never succeeded: {failures[:3]}")
-    # deltalake keeps Python's lock while it asks for the history, and the proxy needs that lock, too.
     table = DeltaTable(path, storage_options=proxy.s3.storage_options)
     found = sorted((row["driver"], row["number"]) for row in table.to_pyarrow_table().to_pylist())
     names = [RUST, *(driver.name for driver in drivers)]
@@ -108,8 +107,7 @@ def play(drivers: list[Driver], proxy: FailingProxy, case: int, chance: random.R
     of_spark = [commit for commit in table.history() if "Spark" in str(commit.get("engineInfo"))]
     if len(of_spark) != ROUNDS * len(drivers):
         raise WrongError(f"{len(of_spark)} versions for {ROUNDS * len(drivers)} commits of Spark")
-    about = ", ".join(f"{count} × {what}" for what, count in sorted(proxy.failed.items()))
-    proxy.failed.clear()
+    about = ", ".join(f"{count} × {what}" for what, count in sorted(proxy.failures().items()))
     return Outcome(checks=len(expected), about=f"{tries} tries of Spark; {about}")
 
 

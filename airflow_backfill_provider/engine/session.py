@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.engine.session_settings import OURS, settings_to_reset
 from airflow_backfill_provider.lake.object_store import hadoop_settings
 
@@ -50,6 +51,17 @@ def pin_settings(spark: SparkSession) -> None:
                 f"Spark was started with {name}={found[name]}; results may depend on that setting, and a session "
                 "cannot change it: start Spark without it"
             ) from error
+
+
+def write_no_checksums(spark: SparkSession, locations: Iterable[str]) -> None:
+    """
+    Let Delta write no checksum beside a commit if one of some tables is in an object store.
+
+    Delta can do without it. There, it is about 20 requests for each commit, in a chunk's epoch as many as all others of
+    Spark.
+    """
+    if not all(map(is_local, locations)):
+        spark.conf.set("spark.databricks.delta.writeChecksumFile.enabled", "false")
 
 
 @contextmanager

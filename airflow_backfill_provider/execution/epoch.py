@@ -35,6 +35,7 @@ from airflow_backfill_provider.engine.spark_errors import epoch_errors
 from airflow_backfill_provider.execution.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.execution.tables import JobTables
+from airflow_backfill_provider.lake.delta_log import one_listing
 from airflow_backfill_provider.shapes.base import Changes
 from airflow_backfill_provider.strategies.reader import Chunk
 
@@ -270,11 +271,12 @@ def table_versions(tables: JobTables, barrier: Barrier, since: TableVersions | N
     :raises StateError: if a foreign writer changed a table of the strategy.
     """
     view, before = tables.view, since.view if since else None
-    # Read the versions before the check: the next epoch checks all commits after them.
-    newest = view.require_ours(tables.identity, barrier, before)
-    if not tables.settings.repairs_view(barrier):
-        view.table.require_untouched(tables.identity, barrier, before)
-    return TableVersions(view=newest, strategy=tables.reader.require_untouched(barrier, since))
+    with one_listing():
+        # Read the versions before the check: the next epoch checks all commits after them.
+        newest = view.require_ours(tables.identity, barrier, before)
+        if not tables.settings.repairs_view(barrier):
+            view.table.require_untouched(tables.identity, barrier, before)
+        return TableVersions(view=newest, strategy=tables.reader.require_untouched(barrier, since))
 
 
 def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:

@@ -16,7 +16,7 @@ from airflow_backfill_provider.engine.catalog import Catalogs
 from airflow_backfill_provider.engine.commit_safety import require_safe_commits
 from airflow_backfill_provider.engine.job_rows import JobRows, PlacedRows
 from airflow_backfill_provider.engine.row_account import RowAccount
-from airflow_backfill_provider.engine.session import pin_settings
+from airflow_backfill_provider.engine.session import pin_settings, write_no_checksums
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
@@ -135,7 +135,9 @@ class TableOpener:
 
         :raises UnsafeCommitsError: if commits to it, or to the strategy's tables in the job's folder, may be lost.
         """
-        require_safe_commits(self._spark, [job.view_location, job.state])
+        written = [job.view_location, job.state]
+        require_safe_commits(self._spark, written)
+        write_no_checksums(self._spark, written)
         return MaterializedView(self._spark, job.view_location, self._storage_options)
 
     def writer(self, job: BackfillJob, shape: str, upstream: ResolvedUpstream, job_rows: JobRows) -> ViewWriter:

@@ -12,17 +12,21 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from typing import Any
 
 import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
+from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 
@@ -32,6 +36,9 @@ _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 _CHECKPOINT_FILE = re.compile(
     r"(?:^|/)(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[^./]+)?\.(?:parquet|json)$"
 )
+
+_OF_A_PAGE = 1_000
+"""How many files of a log an object store lists in one request."""
 
 Written = tuple[int | None, int | None]
 """Size and modification time of a commit file. They differ if the table was recreated with as many versions."""
@@ -85,6 +92,37 @@ class LogFiles:
         return next((version for version in self.checkpoints if version >= oldest - 1), oldest)
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """
+    What one listing of a log shows.
+
+    :param written: size and modification time of each commit file.
+    :param has_pages: whether the listing took several requests.
+    """
+
+    files: LogFiles
+    written: Mapping[int, Written]
+    has_pages: bool
+
+
+_HELD: ContextVar[dict[Hashable, _Listing] | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def one_listing() -> Iterator[None]:
+    """
+    List each log in an object store once until the block ends.
+
+    What the block compares is then as of one instant, and costs one request.
+    """
+    token = _HELD.set({})
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+
+
 class DeltaLog:
     """
     The commit files of one table.
@@ -96,62 +134,83 @@ class DeltaLog:
     def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = location
         self._options = dict(storage_options or {})
+        self._key = (location, tuple(sorted(self._options.items())))
+        self._listing = _Listing(LogFiles({}, ()), {}, has_pages=False)
 
     @cached_property
     def _files(self) -> arrow_fs.FileSystem:
         return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
 
     def files(self) -> LogFiles:
-        """List the log."""
+        """List the log; see :func:`one_listing`."""
+        held = _HELD.get()
+        if held is None or is_local(self.location):
+            listing = self._list()
+        else:
+            listing = held[self._key] = held.get(self._key) or self._list()
+        self._listing = listing
+        return listing.files
+
+    def _list(self) -> _Listing:
         selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
         with storage_errors(self.location):
             found = self._files.get_file_info(selector)
+        listed: dict[int, Written] = {}
         commits: dict[int, int] = {}
         parts: Counter[tuple[int, int]] = Counter()
         for info in sorted(found, key=lambda info: str(info.path)):
             if name := _COMMIT_FILE.search(info.path):
                 commits[int(name.group(1))] = (info.mtime_ns or 0) // 1_000_000
+                listed[int(name.group(1))] = info.size, info.mtime_ns
             elif name := _CHECKPOINT_FILE.search(info.path):
                 parts[int(name.group(1)), int(name["parts"] or 1)] += 1
         whole = {version for (version, needed), there in parts.items() if there >= needed}
-        return LogFiles(commits, sorted(whole))
+        return _Listing(LogFiles(commits, sorted(whole)), listed, len(found) > _OF_A_PAGE)
 
     def versions(self) -> list[int]:
         """Return the versions that still have a commit file, ascending; older ones were cleaned up."""
         return list(self.files().commits)
 
     def written(self, *versions: int) -> list[Written | None]:
-        """Return size and modification time of the commit files of some versions, ``None`` for a missing one."""
+        """
+        Return size and modification time of the commit files of some versions, ``None`` for a missing one.
+
+        In an object store, a listing of a log that is not long is one request, and each file would be two.
+        """
+        if not (is_local(self.location) or self._listing.has_pages):
+            self.files()
+            return [self._listing.written.get(version) for version in versions]
         with storage_errors(self.location):
             found = self._files.get_file_info([_path_of(version) for version in versions])
         return [None if info.type == arrow_fs.FileType.NotFound else (info.size, info.mtime_ns) for info in found]
+
+    def as_listed(self, version: int) -> Written | None:
+        """Return size and modification time of a commit file as of the last listing; ``None`` if it was not there."""
+        return self._listing.written.get(version)
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, ``None`` if its file does not exist."""
         with log_errors(self.location):
             actions = self.actions(version)
-            return None if actions is None else _parse(version, actions, self._modified(_path_of(version)))
+            return None if actions is None else _parse(version, actions, lambda: self._modified(_path_of(version)))
 
     def actions(self, version: int) -> list[dict[str, dict[str, Any]]] | None:
         """Return the entries of one commit, each by its kind; ``None`` if its file does not exist."""
         with log_errors(self.location):
             try:
-                with self._files.open_input_file(_path_of(version)) as file:
-                    lines = file.read().decode("utf-8").split("\n")
+                return [json.loads(line) for line in self._lines(version) if line.strip()]
             except FileNotFoundError:
                 return None
-            return [json.loads(line) for line in lines if line.strip()]
 
     def schema(self, version: int) -> TableSchema | None:
         """Return the schema that a commit wrote; ``None`` if it did not change the schema, or is gone."""
         found = None
         with log_errors(self.location):
             try:
-                with self._files.open_input_file(_path_of(version)) as file:
-                    for line in BufferedReader(file):
-                        # The word may also occur elsewhere in a line, so parse it to be sure.
-                        if _METADATA in line and "metaData" in (action := json.loads(line)):
-                            found = action["metaData"]
+                for line in self._lines(version):
+                    # The word may also occur elsewhere in a line, so parse it to be sure.
+                    if _METADATA in line and "metaData" in (action := json.loads(line)):
+                        found = action["metaData"]
             except FileNotFoundError:
                 return None
             return found and TableSchema.of(found["schemaString"], found.get("partitionColumns") or ())
@@ -174,13 +233,30 @@ class DeltaLog:
     def _info(self, version: int) -> Mapping[str, object]:
         """Return the ``commitInfo`` of a commit; empty if the commit is gone, or has none."""
         try:
-            with self._files.open_input_file(_path_of(version)) as file:
-                for line in BufferedReader(file):
-                    if line.startswith(_COMMIT_INFO):
-                        return dict(json.loads(line)["commitInfo"])
+            for line in self._lines(version):
+                if line.startswith(_COMMIT_INFO):
+                    return dict(json.loads(line)["commitInfo"])
         except FileNotFoundError:
             pass
         return {}
+
+    def _lines(self, version: int) -> Iterator[bytes]:
+        """
+        Yield the lines of a commit file.
+
+        :raises FileNotFoundError: if it does not exist.
+        """
+        path, known = _path_of(version), self._listing.written.get(version)
+        if is_local(self.location) or known is None or (known[0] or 0) > LARGEST:
+            with self._files.open_input_file(path) as file:
+                yield from BufferedReader(file)
+            return
+        commit = self._key, version, known
+        yield from BytesIO(CONTENTS.of(commit, lambda: self._content(path)))
+
+    def _content(self, path: str) -> bytes:
+        with self._files.open_input_file(path) as file:
+            return bytes(file.read())
 
     def newest(self) -> TableVersion:
         """Return the table's newest version."""
@@ -226,7 +302,9 @@ def _recorded_time(info: Mapping[str, object]) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else None
 
 
-def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], modified: dt.datetime) -> Commit:
+def _parse(
+    version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], modified: Callable[[], dt.datetime]
+) -> Commit:
     info: Mapping[str, object] = {}
     transactions: dict[str, int] = {}
     changes_data = replaces_metadata = removes_files = False
@@ -244,7 +322,7 @@ def _parse(version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], mod
     metadata = info.get("userMetadata")
     return Commit(
         version=version,
-        timestamp=_recorded_time(info) or modified,
+        timestamp=_recorded_time(info) or modified(),
         operation=str(info.get("operation", "")),
         user_metadata=None if metadata is None else str(metadata),
         transactions=transactions,

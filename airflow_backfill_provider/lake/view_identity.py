@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.remains import has_remains
-from airflow_backfill_provider.lake.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.storage import one_line
+from airflow_backfill_provider.lake.table_properties import table_properties
 from airflow_backfill_provider.lake.uncommitted import EMPTY_PART, LOG, NO_TABLE, is_no_commit
 
 JOB_PROPERTY = "backfill.job"
@@ -45,8 +45,7 @@ class ViewIdentity:
 def view_properties(path: str, storage_options: Mapping[str, str] | None = None) -> dict[str, str] | None:
     """Return the properties of the Delta table at a path, ``None`` if there is none."""
     try:
-        with storage_errors(path):
-            table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
+        return table_properties(path, storage_options)
     except TableNotFoundError:
         return None
     except DeltaError as error:
@@ -54,7 +53,6 @@ def view_properties(path: str, storage_options: Mapping[str, str] | None = None)
             f"materialized_view: {path} holds files, but no readable Delta table; choose an empty folder "
             f"({one_line(error)})"
         ) from error
-    return {name: str(value) for name, value in table.metadata().configuration.items()}
 
 
 def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -> ViewIdentity | None:

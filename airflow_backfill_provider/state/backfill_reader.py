@@ -80,7 +80,7 @@ class BackfillReader:
 
     def created(self) -> bool:
         """Return whether the job has settings."""
-        return self._settings.exists() and self._settings.read().num_rows > 0
+        return bool(self._settings.read_if_there())
 
     def settings(self) -> JobSettings:
         """
@@ -96,8 +96,8 @@ class BackfillReader:
 
         :raises JobNotCreatedError: if there are none.
         """
-        rows = self._settings.read() if self._settings.exists() else records.SETTINGS_SCHEMA.empty_table()
-        if not rows.num_rows:
+        rows = self._settings.read_if_there()
+        if not rows:
             raise JobNotCreatedError(f"no job was created at {self.location}; create it first")
         return self._parse_settings(rows)
 

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.errors import BackfillError, ConcurrentUpdateError, StorageUnavailableError
+from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.storage import one_line, panics_as_errors, storage_errors, storage_unavailable
 from airflow_backfill_provider.state.conditions import Since
 from airflow_backfill_provider.state.control_table_reader import ControlTableReader, newest_write, numbered
@@ -28,6 +29,7 @@ from airflow_backfill_provider.state.stamps import stamped
 logger = logging.getLogger(__name__)
 
 _COMPACT_FILES_AT = 100
+_CHECKPOINT_EVERY = 20
 _CLEAN_EVERY = 100
 """The number of versions between two removals of replaced files."""
 
@@ -85,7 +87,7 @@ class ControlTable(ControlTableReader):
                     mode="error",
                     configuration={
                         LAYOUT_PROPERTY: str(self._migrations.newest),
-                        "delta.checkpointInterval": "20",
+                        "delta.checkpointInterval": str(_CHECKPOINT_EVERY),
                         "delta.deletedFileRetentionDuration": RETENTION,
                         "delta.logRetentionDuration": RETENTION,
                     },
@@ -125,24 +127,52 @@ class ControlTable(ControlTableReader):
 
         :raises OvertakenError: if another writer committed meanwhile.
         """
-        # A separate instance: writing changes its version, and readers share the cached one.
+        with self._lock:
+            table = self._open_for_writing()
+            # Read now, because the log of this version may be cleaned up later.
+            before, number = table.version(), self._writes(table) + 1
+            write = decide(self._remembered(table, reading))
+            if write is not None:
+                self._write(table, write, number)
+                self._compact(table)
+                self._clean(table, before)
+            if not is_local(self.location):
+                self._keep_open(table)
+
+    def _open_for_writing(self) -> DeltaTable:
+        """
+        Return the table at its newest version, with the newest layout.
+
+        A write changes the instance, so nothing else uses it meanwhile; a local table is opened again. If the write
+        fails, the next attempt opens the table again.
+        """
+        if not is_local(self.location):
+            self._open()
+            opened, self._opened = self._opened, None
+            if opened is not None and not opened.is_copy:
+                return opened.table
         table = self._open_newest()
         if self._is_old(table):
             self._migrate(table)
-        # Read now, because the log of this version may be cleaned up later.
-        before, number = table.version(), self._writes(table) + 1
-        write = decide(self._remembered(table, reading))
-        if write is None:
-            return
-        with self._racing(before):
+        return table
+
+    def _write(self, table: DeltaTable, write: Write, number: int) -> None:
+        """
+        Commit against the version that a table is open at.
+
+        :raises OvertakenError: if another writer committed meanwhile.
+        """
+        # To look for old entries of the log is a request for each write in an object store.
+        cleans = is_local(self.location) or (table.version() + 1) % _CHECKPOINT_EVERY == 0
+        with self._racing(table.version()):
             write_deltalake(
                 table,
                 stamped(write.rows.cast(self.schema), number),
                 mode=write.mode,
                 commit_properties=numbered(number),
+                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=None if cleans else False),
             )
-        self._compact(table)
-        self._clean(table, before)
+        self._count(table, number)
 
     @contextmanager
     def _racing(self, before: int) -> Iterator[None]:
@@ -187,7 +217,6 @@ class ControlTable(ControlTableReader):
         """
         try:
             with storage_errors(self.location):
-                table.update_incremental()
                 if len(table.file_uris()) < _COMPACT_FILES_AT:
                     return
                 write_deltalake(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,9 +17,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
+from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import (
@@ -45,6 +47,7 @@ _WRITES = "airflow-backfill/control"
 """The id of the transaction that counts writes; a RESTORE does not reset its version."""
 
 _ANSWERS_KEPT = 16
+_FEW_COMMITS = 3
 
 
 class _Opened(NamedTuple):
@@ -53,11 +56,13 @@ class _Opened(NamedTuple):
 
     :param version: the newest version of its log.
     :param end: size and time of this version's commit file.
+    :param is_copy: whether it is a migrated copy.
     """
 
     table: DeltaTable
     version: int
     end: Written
+    is_copy: bool
 
 
 class ControlTableReader:
@@ -88,6 +93,8 @@ class ControlTableReader:
         self._remove_copy: Callable[[], object] | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
+        # An open table changes when it is written to, or brought up to date, and threads share this reader.
+        self._lock = threading.RLock()
 
     def exists(self) -> bool:
         """Return whether the table exists."""
@@ -105,7 +112,15 @@ class ControlTableReader:
         :raises StateError: if a row was edited or added; without a condition, also if rows were removed.
         :raises StorageUnavailableError: if the table's storage does not answer.
         """
-        return self._remembered(self._open(), where)
+        with self._lock:
+            return self._remembered(self._open(), where)
+
+    def read_if_there(self) -> pa.Table | None:
+        """Return all rows, as :meth:`read`; ``None`` if the table does not exist."""
+        with self._lock:
+            # A read of an open table notices if it is gone, and in an object store each look is a request.
+            is_known = self._opened is not None and not is_local(self.location)
+            return self.read() if is_known or self.exists() else None
 
     def read_since(self, column: str, value: int) -> pa.Table:
         """
@@ -113,11 +128,13 @@ class ControlTableReader:
 
         :raises StateError: as :meth:`read`; also if one of these rows was removed.
         """
-        return self._remembered(self._open(), Since(column, value))
+        with self._lock:
+            return self._remembered(self._open(), Since(column, value))
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column, from the log's statistics; 0 if there are no rows."""
-        return self._greatest(self._open(), column)
+        with self._lock:
+            return self._greatest(self._open(), column)
 
     def read_last(self, column: str, count: int) -> tuple[int, pa.Table]:
         """
@@ -125,9 +142,10 @@ class ControlTableReader:
 
         :param count: the number of values, counted down from the greatest.
         """
-        table = self._open()
-        greatest = self._greatest(table, column)
-        return greatest, self._remembered(table, Since(column, greatest - count + 1))
+        with self._lock:
+            table = self._open()
+            greatest = self._greatest(table, column)
+            return greatest, self._remembered(table, Since(column, greatest - count + 1))
 
     def _open(self) -> DeltaTable:
         """
@@ -136,16 +154,47 @@ class ControlTableReader:
         Returns the cached instance as long as the log ends with the same commit. Opening reads the log, and an epoch
         reads its control tables about twenty times.
         """
-        opened = self._opened
-        if opened is None or self._end(opened.version) != opened.end:
+        if self._opened is not None:
+            self._opened = self._continued(self._opened)
+        if self._opened is None:
             table = self._open_newest()
             version = table.version()
             end = self._end(version)
-            if self._is_old(table):
+            is_copy = self._is_old(table)
+            if is_copy:
                 table = self._migrated_copy(table)
-            self._opened = None if end is None else _Opened(table, version, end)
-            return table
-        return opened.table
+            if end is None:
+                return table
+            self._opened = _Opened(table, version, end, is_copy)
+        return self._opened.table
+
+    def _continued(self, opened: _Opened) -> _Opened | None:
+        """
+        Return an open table at its newest version; ``None`` if it must be opened again.
+
+        A local table with newer commits is: that is fast, and shows whether a crash of the machine damaged the log.
+        """
+        here, after = self._log.written(opened.version, opened.version + 1)
+        if here != opened.end:
+            return None
+        if after is None:
+            return opened
+        if opened.is_copy or is_local(self.location):
+            return None
+        try:
+            with storage_errors(self.location), panics_as_errors():
+                opened.table.update_incremental()
+        except DeltaError:
+            # Opening it has the better error.
+            return None
+        self._keep_open(self._supported(opened.table))
+        return self._opened
+
+    def _keep_open(self, table: DeltaTable) -> None:
+        """Use an open table for the next reads."""
+        version = table.version()
+        end = self._end(version)
+        self._opened = None if end is None else _Opened(table, version, end, is_copy=False)
 
     def _end(self, version: int) -> Written | None:
         """Return size and time of a version's commit file; ``None`` if the log does not end with it."""
@@ -157,13 +206,17 @@ class ControlTableReader:
         try:
             with storage_errors(self.location):
                 table = DeltaTable(self.location, storage_options=self._options)
-            layout = layout_of(table)
+            return self._supported(table)
         except TableNotFoundError as error:
             raise StateLayoutError(f"control table {self.location} is missing; {what_to_do(self.location)}") from error
-        except StorageUnavailableError:
+        except (StorageUnavailableError, StateLayoutError):
             raise
         except Exception as error:
             raise self._damaged(error) from error
+
+    def _supported(self, table: DeltaTable) -> DeltaTable:
+        """Return a table; refuse another layout than this package has."""
+        layout = layout_of(table)
         if layout is None or not self._migrations.knows(layout):
             raise StateLayoutError(
                 f"control table {self.location} has layout version {layout}, but this package supports {FIRST_LAYOUT} "
@@ -251,8 +304,26 @@ class ControlTableReader:
         version = _version_of(table)
         if self._counted[0] != version:
             with self._readable():
-                self._counted = version, table.transaction_version(_WRITES) or 0
+                written = self._written_since(table)
+                self._counted = version, table.transaction_version(_WRITES) or 0 if written is None else written
         return self._counted[1]
+
+    def _count(self, table: DeltaTable, number: int) -> None:
+        """Note the number of the newest write."""
+        self._counted = _version_of(table), number
+
+    def _written_since(self, table: DeltaTable) -> int | None:
+        """Return the number of the newest write, from the commits since the last answer; ``None`` if they are many."""
+        (table_id, known), number = self._counted
+        since = range(known + 1, table.version() + 1)
+        if table_id != _version_of(table)[0] or not 0 < len(since) <= _FEW_COMMITS:
+            return None
+        for version in since:
+            commit = self._log.commit(version)
+            if commit is None:
+                return None
+            number = commit.transactions.get(_WRITES, number)
+        return number
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

@@ -53,7 +53,7 @@ class BackfillStore(BackfillReader):
         """
         settings = settings or self.settings()
         table = self._state_table(settings)
-        rows = table.read() if table.exists() else None
+        rows = table.read_if_there()
         if rows:
             return self._parse_state(rows, settings)
         if self.newest_barrier(settings) is not None:

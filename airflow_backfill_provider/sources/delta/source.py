@@ -30,7 +30,7 @@ from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
 from airflow_backfill_provider.lake.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.schemas import TableSchema
@@ -64,7 +64,9 @@ class DeltaSource(Source):
         self._path = path
         self._name = name
         self._options = dict(storage_options or {})
+        self._log = DeltaLog(path, self._options)
         self._described: DataFiles | None = None
+        self._described_as: Written | None = None
 
     @property
     def location(self) -> str:
@@ -74,7 +76,7 @@ class DeltaSource(Source):
     @property
     def log(self) -> DeltaLog:
         """The table's commits."""
-        return DeltaLog(self._path, self._options)
+        return self._log
 
     # ------------------------------------------------------------------------------------------------- history
 
@@ -94,8 +96,7 @@ class DeltaSource(Source):
 
         :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
         """
-        table = self._open(None if offset is None else version_of(offset))
-        self._described = self._files_of(table)
+        table = self._opened(None if offset is None else version_of(offset))
         metadata, schema = table.metadata(), TableSchema.of(table.schema().to_json())
         return DeltaDescription(
             location=self._path,
@@ -292,7 +293,7 @@ class DeltaSource(Source):
         """Return the data files of a version."""
         version = version_of(offset)
         if self._described is None or self._described.version != version:
-            self._described = self._files_of(self._open(version))
+            self._described, self._described_as = self._files_of(self._open(version)), self._log.as_listed(version)
         return self._described
 
     # --------------------------------------------------------------------------------------------------- Spark
@@ -305,6 +306,15 @@ class DeltaSource(Source):
 
     def _files_of(self, table: DeltaTable) -> DataFiles:
         return DataFiles(table, self._path, self._options)
+
+    def _opened(self, version: int | None) -> DeltaTable:
+        """Return the table at a version, and keep it open as long as listings of the log have the same commit there."""
+        described = self._described
+        listed = None if version is None else self._log.as_listed(version)
+        if described is None or described.version != version or listed is None or listed != self._described_as:
+            described = self._described = self._files_of(self._open(version))
+            self._described_as = listed
+        return described.table
 
     def _open(self, version: int | None) -> DeltaTable:
         try:

@@ -9,17 +9,18 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from demo.s3_server import S3Server
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.s3.proxy import FailingProxy
 
 
 class BucketLakehouse(Lakehouse):
     """
     An upstream and a job in a folder of a bucket.
 
-    :param s3: the server.
+    :param s3: the server, or a proxy in front of it.
     :param folder: the folder's name.
     """
 
-    def __init__(self, spark: SparkSession, s3: S3Server, folder: str) -> None:
+    def __init__(self, spark: SparkSession, s3: S3Server | FailingProxy, folder: str) -> None:
         super().__init__(spark, f"{s3.root}/{folder}", s3.storage_options)
         self._s3 = s3
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.lake.object_store import hadoop_settings
 from demo.s3_server import S3Server
-from tests.integration.s3.proxy import FailingProxy
+from tests.integration.s3.proxy import FailingProxy, Fault, Kind
 
 pytestmark = pytest.mark.spark
 
@@ -77,10 +77,10 @@ def test_an_overwrite_replaces(spark: SparkSession, s3: S3Server) -> None:
 def test_a_commit_whose_answer_is_lost_is_a_commit(spark: SparkSession, proxy: FailingProxy) -> None:
     """The client sends it again, and is refused because of its own object."""
     writer, path = Writer(spark, hadoop_settings(proxy.storage_options)), f"{proxy.root}/lost/_delta_log/0.json"
-    with proxy.losing_answers(1):
+    with proxy.failing(Fault(Kind.LOST), times=1):
         assert writer.commit(path, "mine")
     assert writer.read(path) == ["mine"]
-    with proxy.losing_answers(1):
+    with proxy.failing(Fault(Kind.LOST), times=1):
         assert not writer.commit(path, "another's")
     assert writer.read(path) == ["mine"]
 
@@ -90,7 +90,7 @@ def test_a_server_that_is_busy_for_a_while_is_asked_again(
     spark: SparkSession, proxy: FailingProxy, status: int
 ) -> None:
     writer, path = Writer(spark, hadoop_settings(proxy.storage_options)), f"{proxy.root}/busy/_delta_log/0.json"
-    with proxy.answering(status, times=2):
+    with proxy.failing(Fault(Kind.REFUSED, status=status), times=2):
         assert writer.commit(path, "mine")
     assert writer.read(path) == ["mine"]
 

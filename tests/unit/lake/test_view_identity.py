@@ -145,7 +145,7 @@ def test_a_table_that_another_writer_creates_meanwhile_is_noticed(lake, monkeypa
             raise TableNotFoundError("not yet")
         return DeltaTable(*arguments, **options)
 
-    monkeypatch.setattr("airflow_backfill_provider.lake.view_identity.DeltaTable", not_yet)
+    monkeypatch.setattr("airflow_backfill_provider.lake.table_properties.DeltaTable", not_yet)
     assert view_identity(place) == ViewIdentity("j", "i")
 
 

@@ -1,0 +1,57 @@
+"""How many requests the steps of a job cost in a bucket; ``make bench ARGS=store`` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import protocol
+from tests.integration.engine.lakehouse import TESTER
+from tests.integration.s3.bucket import BucketLakehouse
+from tests.integration.s3.proxy import FailingProxy
+
+pytestmark = pytest.mark.spark
+
+MOST = {"poll": 1, "idle injection": 6, "injection": 34, "epoch": 72, "epoch of changes": 105}
+"""How many requests a step may cost in a process that has run one before, on logs of a few commits."""
+
+
+def test_few_requests(spark: SparkSession, proxy: FailingProxy, tmp_path: Path) -> None:
+    lakehouse = BucketLakehouse(spark, proxy, tmp_path.name)
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(9)")
+    lakehouse.create(rate_limit=3, strategy="no_shuffle")
+    backfill, counted = lakehouse.backfill, {}
+
+    def inject() -> Any:
+        return protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
+
+    def run(barrier: Any) -> None:
+        protocol.run_barrier(barrier, store=backfill.store, engine=lakehouse.engine)
+
+    def count(step: str, action: Callable[[], Any]) -> Any:
+        proxy.requests()
+        result = action()
+        counted[step] = [*proxy.requests()]
+        return result
+
+    for _ in range(2):
+        barrier = count("injection", inject)
+        count("epoch", lambda: run(barrier))  # noqa: B023 - called at once
+    run(inject())
+    for number in range(2):
+        lakehouse.sql(f"UPDATE {{upstream}} SET name = 'changed' WHERE id = {number}")
+        barrier = inject()
+        count("epoch of changes", lambda: run(barrier))  # noqa: B023 - called at once
+    inject()
+    assert count("idle injection", inject) is None
+    watch = backfill.upstream.watch()
+    watch.look()
+    count("poll", watch.look)
+    lakehouse.assert_truth()
+    numbers = {step: len(requests) for step, requests in counted.items()}
+    assert {step: count for step, count in numbers.items() if count > MOST[step]} == {}, counted
