@@ -71,13 +71,13 @@ def test_the_dags_run_a_backfill_of_a_topic_from_creation_to_cancellation(
     orders_topic: TopicOrders, about_topic: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:
     """One test, because every step builds on the one before."""
-    about_topic.setenv("AIRFLOW_BACKFILL_BARRIERS", "3")
+    about_topic.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
     on_page = ObservedJob(lambda: BackfillHook().open(str(orders_topic.file)))
     assert not on_page.look().created
 
     first = run_dag("backfill_scheduled")
     assert first.state == "success"
-    summaries = first.results("backfill.run_epoch", 3)
+    summaries = first.results("backfill.run_epoch", 2)
     assert sum(summary["rows"] for summary in summaries) == 100
     assert any(summary["finished"] for summary in summaries)
     assert orders_topic.view() == orders_topic.expected()
@@ -107,7 +107,7 @@ def test_the_dags_run_a_backfill_of_a_topic_from_creation_to_cancellation(
     assert verified.result("repair_what_differs")["equal"] is True
     assert orders_topic.view() == orders_topic.expected()
 
-    cancelled = run_dag("backfill_manual", {"job": str(orders_topic.file), "epochs": 3, "mutation": "cancel"})
+    cancelled = run_dag("backfill_manual", {"job": str(orders_topic.file), "epochs": 1, "mutation": "cancel"})
     assert cancelled.state == "success"
     assert run_dag("backfill_watchdog").state == "success"
 
