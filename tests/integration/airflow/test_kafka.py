@@ -165,13 +165,17 @@ def test_the_password_of_the_cluster_appears_nowhere(
     """A whole backfill, a verification, and a login that the cluster refuses, while Spark logs its events."""
     logged = tmp_path / "events"
     logged.mkdir()
-    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{logged}"}
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file://{logged}",
+    }
     chosen = {"job": str(orders_topic.file), "epochs": 4, "epochs_per_run": 4}
     with spark_of(engine, about_topic, conf, tmp_path):
         assert run_dag("backfill_manual", chosen).state == "success"
         assert orders_topic.view() == orders_topic.expected()
         assert run_dag("backfill_verify").state == "success"
-        orders_topic.change_password()
+        orders_topic.set_password("another one")
         assert run_dag("backfill_manual", chosen).state == "failed"
 
     command_lines.stop()

@@ -53,20 +53,19 @@ class TopicOrders:
         self._producer = Producer({"bootstrap.servers": kafka.servers(), "log_level": 0})
 
     def _allow_login(self) -> None:
-        credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        upsertion = UserScramCredentialUpsertion(self.login, credential, PASSWORD.encode())
+        self.set_password(PASSWORD)
         of_topic = (ResourceType.TOPIC, self.name, ResourcePatternType.LITERAL)
         grant = AclBinding(*of_topic, f"User:{self.login}", "*", AclOperation.READ, AclPermissionType.ALLOW)
         admin = self._kafka.admin()
-        done = [*admin.alter_user_scram_credentials([upsertion]).values(), *admin.create_acls([grant]).values()]
-        for change in done:
+        for change in admin.create_acls([grant]).values():
             change.result(START_SECONDS)
 
-    def change_password(self) -> None:
-        """Give the login another password than its connection has."""
+    def set_password(self, password: str) -> None:
+        """Give the login a password; its connection keeps the first one."""
         credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        upsertion = UserScramCredentialUpsertion(self.login, credential, b"another one")
-        for change in self._kafka.admin().alter_user_scram_credentials([upsertion]).values():
+        upsertion = UserScramCredentialUpsertion(self.login, credential, password.encode())
+        admin = self._kafka.admin()  # without a name it would be gone before the answer
+        for change in admin.alter_user_scram_credentials([upsertion]).values():
             change.result(START_SECONDS)
 
     @property
