@@ -214,7 +214,11 @@ def test_the_password_appears_nowhere(
     """A whole backfill, a verification, and a login that the database refuses, while Spark logs its events."""
     logged = tmp_path / "events"
     logged.mkdir()
-    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{logged}"}
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file://{logged}",
+    }
     chosen = {"job": str(shop.file), "epochs": 4, "epochs_per_run": 4}
     with spark_of(engine, about_shop, conf, tmp_path):
         assert run_dag("backfill_manual", chosen).state == "success"
