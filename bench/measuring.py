@@ -69,9 +69,16 @@ def bytes_read() -> int:
 
 
 def java_process() -> int:
-    """Return the id of Spark's process."""
+    """Return the id of Spark's process: the youngest one, because a benchmark starts its servers before."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return int(next(pid for pid in children if "java" in Path(f"/proc/{pid}/comm").read_text()))
+    return int([pid for pid in children if "java" in Path(f"/proc/{pid}/comm").read_text()][-1])
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the processor time that a process has used so far."""
+    # The name of a process, in brackets, may have blanks.
+    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def make_upstream(spark: SparkSession, path: str, rows: int, key: str) -> None:

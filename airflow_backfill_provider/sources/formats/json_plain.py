@@ -2,8 +2,9 @@
 Decodes plain JSON objects on Spark in the fast way: flat ones, whose fields have just the types of the columns.
 
 The exact way (:mod:`.json_values`) takes many times as long, because it reads every value as a text. Here Spark reads
-the text once as a variant, strictly. What the variant says of its types tells whether its values are those of the
-columns. Any doubt is left to the exact way, which also says what is wrong.
+the fields once, and most objects prove to be usual ones (:mod:`.json_usual`). Where that is in doubt, for example
+because an object has fields without a column, Spark also reads it as a variant, which is strict, and whose types tell
+whether the values are those of the columns. Any further doubt is left to the exact way, which also says what is wrong.
 """
 
 from __future__ import annotations
@@ -19,32 +20,29 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.decimals import digits_of, is_decimal
 from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.formats.column_types import MOST_DIGITS, decimal_type, sql_name
+from airflow_backfill_provider.sources.formats.column_types import MOST_DIGITS, sql_name
 from airflow_backfill_provider.sources.formats.json_scalars import from_text
-from airflow_backfill_provider.sources.formats.json_values import json_value
+from airflow_backfill_provider.sources.formats.json_usual import INTEGERS, TEXTS, is_usual
+from airflow_backfill_provider.sources.formats.json_values import READ_STRICTLY, json_value
+from airflow_backfill_provider.sources.formats.once import once
 
-_INTEGERS = frozenset({"byte", "short", "integer", "long"})
-_FROM_TEXT = frozenset({"binary", "date", "timestamp", "timestamp_ntz"})
+_READ_AS = {**dict.fromkeys(INTEGERS, "long"), **dict.fromkeys(TEXTS, "string")}
+"""Type → the type that Spark reads instead, which no value overflows in silence."""
 
-_READ_AS = {**dict.fromkeys(_FROM_TEXT, "string"), **dict.fromkeys(_INTEGERS, "long")}
-"""Type → the type that Spark reads instead, which no value of the variant's type overflows."""
-
-_ALWAYS_FIT = frozenset({"long", "string", "boolean"})
-"""Types of which every value fits that Spark has read."""
+_MAY_NOT_FIT = (INTEGERS - {"long"}) | (TEXTS - {"string"}) | {"double"}
+"""Types of which a value need not fit that Spark has read."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """A name that a variant's type shows as it is."""
 
 _OWN = own_columns(())
-_TEXT, _VARIANT, _READ, _IS_SURE, _PLAIN = (
-    _OWN.named(name) for name in ("text", "variant", "read", "is_sure", "plain")
-)
+_READ, _VALUE, _IS_READ, _IS_SURE = (_OWN.named(name) for name in ("read", "value", "is_read", "is_sure"))
 
 _DOUBTFUL_END = r"[}]\s*\]"
 """After it, the text may go on behind the bracket that was put around it."""
 
 _NEGATIVE_ZERO = "-0[.0]*[^.0-9]"
-"""A number that loses its sign as a variant, or a piece of a text that looks like one."""
+"""A number that loses its sign if it is whole, or a piece of a text that looks like one."""
 
 _LONG_DIGITS = 19
 """The digits of the greatest number of 64 bits."""
@@ -60,58 +58,69 @@ def is_plain(delta_type: dict[str, Any]) -> bool:
 
 def with_plain_json(rows: DataFrame, text: Column, delta_type: dict[str, Any], name: str) -> DataFrame:
     """
-    Add a column with a struct of the value and the error; either is null, and both are if the text is.
+    Add a column with a struct of the value and the error; one of them is null, or both if the text is null or no UTF-8.
 
-    :param text: a valid text, or null.
+    :param text: a text, valid or not; it is computed several times.
     :param delta_type: the type of a struct for which :func:`is_plain` holds.
     """
     fields = delta_type["fields"]
-    in_brackets = F.concat(F.lit("["), F.col(_TEXT), F.lit("]"))
-    values = {field["name"]: _value(field) for field in fields}
+    corrupt = own_columns(field["name"] for field in fields).named("corrupt")
+    options = {**READ_STRICTLY, "columnNameOfCorruptRecord": corrupt}
+    read = {field["name"]: F.col(_READ).getField(field["name"]) for field in fields}
     has_all = [
-        values[field["name"]].isNotNull() | F.col(_READ).getField(field["name"]).isNull()
+        F.col(_VALUE).getField(field["name"]).isNotNull() | read[field["name"]].isNull()
         for field in fields
-        if field["type"] not in _ALWAYS_FIT
+        if field["type"] in _MAY_NOT_FIT
     ]
-    has_signs = [~F.col(_TEXT).rlike(_NEGATIVE_ZERO)] if any(field["type"] == "double" for field in fields) else []
-    is_sure = reduce(and_, [_is_one_object(), _has_types(fields), *has_signs, *has_all])
-    plain = F.struct(F.struct(*(values[field].alias(field) for field in values)).alias("value"), _no_error())
-    # Each step is a projection of its own: Spark computes it once, and compiles all but the last.
-    read = rows.withColumn(_TEXT, text)
-    read = read.withColumn(_VARIANT, F.try_parse_json(in_brackets))
-    read = read.withColumn(_READ, F.try_variant_get(_VARIANT, "$[0]", _spark_struct(fields)))
-    read = read.withColumns({_IS_SURE: F.coalesce(is_sure, F.lit(False)), _PLAIN: plain})
-    sure, exact = F.col(_IS_SURE), json_value(F.col(_TEXT), delta_type)
-    # Spark merges two steps if each column of the first is used once.
-    result = F.when(sure, F.col(_PLAIN)).when(~sure & F.col(_TEXT).isNotNull(), exact)
-    return read.withColumn(name, result).drop(_TEXT, _VARIANT, _READ, _IS_SURE, _PLAIN)
+    is_read = reduce(and_, [F.col(_READ).getField(corrupt).isNull(), *has_all])
+    no_error = F.lit(None).cast("string").alias("error")
+    plain = F.struct(F.col(_VALUE).alias("value"), no_error)
+    doubtful = F.when(F.is_valid_utf8(text), _strictly(text, F.col(_IS_READ), plain, delta_type))
+    # Each step is a projection of its own, so Spark computes it once. It compiles all but the first and the last.
+    steps = {
+        _READ: F.from_json(text, _spark_struct(fields, corrupt), options),
+        _VALUE: F.struct(*(_value(read[field["name"]], field["type"]).alias(field["name"]) for field in fields)),
+        _IS_READ: F.coalesce(is_read, F.lit(False)),
+        _IS_SURE: F.col(_IS_READ) & is_usual(text, read, fields),
+        name: F.when(F.col(_IS_SURE), plain).otherwise(doubtful),
+    }
+    for step, column in steps.items():
+        rows = rows.withColumn(step, column)
+    return rows.drop(*(step for step in steps if step != name))
 
 
-def _no_error() -> Column:
-    return F.lit(None).cast("string").alias("error")
+def _strictly(text: Column, is_read: Column, plain: Column, delta_type: dict[str, Any]) -> Column:
+    """Return the plain result if a variant shows that it is right, and otherwise the exact one."""
+    fields = delta_type["fields"]
+    has_signs = [~text.rlike(_NEGATIVE_ZERO)] if any(field["type"] == "double" for field in fields) else []
+
+    def result(variant: Column) -> Column:
+        is_right = reduce(and_, [is_read, _is_one_object(text, variant), _has_types(variant, fields), *has_signs])
+        return F.when(is_right, plain).otherwise(json_value(text, delta_type))
+
+    return once(F.try_parse_json(F.concat(F.lit("["), text, F.lit("]"))), result)
 
 
-def _value(field: dict[str, Any]) -> Column:
+def _value(read: Column, kind: str) -> Column:
     """Return a field's value; null if it does not fit."""
-    read, kind = F.col(_READ).getField(field["name"]), field["type"]
-    if kind in _FROM_TEXT:
-        return from_text(read, kind)
-    if kind in _INTEGERS or is_decimal(kind):
+    if kind in INTEGERS:
         return read.try_cast(sql_name(kind))
-    return F.when(F.abs(read) < F.lit(float("inf")), read) if kind == "double" else read
+    if kind == "double":
+        return F.when(F.abs(read) < F.lit(float("inf")), read)
+    return from_text(read, kind) if kind in TEXTS else read
 
 
-def _is_one_object() -> Column:
+def _is_one_object(text: Column, variant: Column) -> Column:
     """Return the condition that a text is one object, and nothing follows it."""
-    is_object = F.ltrim(F.col(_TEXT), F.lit(" \t\r\n")).startswith("{")
-    is_single = F.try_variant_get(_VARIANT, "$[1]", "variant").isNull()
-    return is_object & ~F.col(_TEXT).rlike(_DOUBTFUL_END) & is_single
+    is_object = F.ltrim(text, F.lit(" \t\r\n")).startswith("{")
+    is_single = F.try_variant_get(variant, "$[1]", "variant").isNull()
+    return is_object & ~text.rlike(_DOUBTFUL_END) & is_single
 
 
-def _has_types(fields: list[dict[str, Any]]) -> Column:
+def _has_types(variant: Column, fields: list[dict[str, Any]]) -> Column:
     """Return the condition that no field has another type than its column."""
     shown = {field["name"]: f"(?:{_shown_as(field['type'])}|VOID)" for field in fields}
-    found = F.schema_of_variant(F.col(_VARIANT))
+    found = F.schema_of_variant(variant)
     # Most objects have all fields and no others; this pattern is matched in one pass.
     usual = ", ".join(f"{name}: {shown[name]}" for name in sorted(shown))
     others = "|".join(f"{name}: (?!{kinds}[,>])" for name, kinds in shown.items())
@@ -120,7 +129,7 @@ def _has_types(fields: list[dict[str, Any]]) -> Column:
 
 def _shown_as(kind: str) -> str:
     """Return a pattern of the types of variants whose values Spark reads as they are; empty if there is none."""
-    if kind in _INTEGERS:
+    if kind in INTEGERS:
         return "BIGINT"
     if is_decimal(kind):
         _, scale = digits_of(kind)
@@ -131,17 +140,10 @@ def _shown_as(kind: str) -> str:
         return r"BIGINT|DOUBLE|DECIMAL\(\d+,\d+\)"
     if kind == "boolean":
         return "BOOLEAN"
-    return "STRING" if kind == "string" or kind in _FROM_TEXT else ""
+    return "STRING" if kind in TEXTS else ""
 
 
-def _spark_struct(fields: list[dict[str, Any]]) -> str:
+def _spark_struct(fields: list[dict[str, Any]], corrupt: str) -> str:
     """Return the type that Spark reads, as SQL writes it."""
-    columns = (f"{quote(field['name'])}: {sql_name(_read_as(field['type']))}" for field in fields)
-    return f"STRUCT<{', '.join(columns)}>"
-
-
-def _read_as(kind: str) -> str:
-    if is_decimal(kind):
-        _, scale = digits_of(kind)
-        return decimal_type(MOST_DIGITS, scale)
-    return _READ_AS.get(kind, kind)
+    columns = (f"{quote(field['name'])}: {sql_name(_READ_AS.get(field['type'], field['type']))}" for field in fields)
+    return f"STRUCT<{', '.join(columns)}, {quote(corrupt)}: STRING>"

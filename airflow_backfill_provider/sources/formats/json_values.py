@@ -23,12 +23,10 @@ from airflow_backfill_provider.sources.formats.once import once
 _CORRUPT = own_columns(()).named("corrupt")
 """Where Spark puts a text of which a field has another type; no marked name is like it."""
 
-_OPTIONS = {
-    "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": _CORRUPT,
-    "allowSingleQuotes": "false",
-    "allowNonNumericNumbers": "false",
-}
+READ_STRICTLY = {"mode": "PERMISSIVE", "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+"""Options with which Spark reads JSON as strictly as it can."""
+
+_OPTIONS = {**READ_STRICTLY, "columnNameOfCorruptRecord": _CORRUPT}
 
 
 def json_value(text: Column, delta_type: dict[str, Any]) -> Column:

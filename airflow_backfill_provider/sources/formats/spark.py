@@ -81,8 +81,7 @@ def with_protobuf(
 
 
 def _with_plain_json(rows: DataFrame, record: Column, name: str, kind: ColumnType) -> DataFrame:
-    text = record.cast("string")
-    read = with_plain_json(rows, F.when(F.is_valid_utf8(text), text), _fields(kind), name)
+    read = with_plain_json(rows, record.cast("string"), _fields(kind), name)
     found = F.col(quote(name))
     # Without a result there was no text to read.
     no_text = F.when(record.isNull(), _result(kind)).otherwise(_result(kind, error=F.lit(NO_UTF8)))

@@ -153,7 +153,7 @@ def test_a_watcher_drives_a_job_to_its_end_and_then_follows_the_table(
         follow()
         shop.append(101, 110)
 
-    created, changed = (event["reason"] for event in events(shop, write, follow))
+    created, changed = (event["reason"] for event in upstream_events(shop.file, write, follow))
     assert created == "the job is not created yet"
     assert changed.startswith("the upstream's newest offset is")
     assert shop.view() == shop.expected()
@@ -164,11 +164,11 @@ def database() -> str:
     return "\n".join(line for line in whole_database().splitlines() if not line.startswith('INSERT INTO "connection" '))
 
 
-def events(shop: ShopOrders, *steps: Callable[[], None]) -> list[dict[str, Any]]:
-    """Let the watcher of the job look by itself, with a step after each of its first events; return these events."""
+def upstream_events(job: Path, *steps: Callable[[], None]) -> list[dict[str, Any]]:
+    """Let the watcher of a job look by itself, with a step after each of its first events; return these events."""
     from airflow_backfill_provider.assets import upstream_asset
 
-    stream = upstream_asset(str(shop.file), poll_interval=0.2).watchers[0].trigger.run()
+    stream = upstream_asset(str(job), poll_interval=0.2).watchers[0].trigger.run()
 
     async def next_event() -> dict[str, Any]:
         event = await asyncio.wait_for(anext(stream), timeout=120)
@@ -214,7 +214,11 @@ def test_the_password_appears_nowhere(
     """A whole backfill, a verification, and a login that the database refuses, while Spark logs its events."""
     logged = tmp_path / "events"
     logged.mkdir()
-    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{logged}"}
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file://{logged}",
+    }
     chosen = {"job": str(shop.file), "epochs": 4, "epochs_per_run": 4}
     with spark_of(engine, about_shop, conf, tmp_path):
         assert run_dag("backfill_manual", chosen).state == "success"
