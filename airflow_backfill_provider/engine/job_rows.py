@@ -244,7 +244,7 @@ class JobRows:
         keys = [column(name) for name in self.key.names]
         # Hashes are short for any key, and hardly ever collide.
         hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
-        rows, distinct = _count_in_driver(hashes) if are_few(expected) else _count_on_spark(hashes)
+        rows, distinct = _count_in_driver(hashes) if expected <= HASHES_IN_MEMORY else _count_on_spark(hashes)
         if distinct < rows and self.has_several(chunk):
             raise self.duplicates()
         return rows
@@ -261,11 +261,6 @@ class JobRows:
             f"{self.location} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
             "columns that identify a row, or remove the duplicates"
         )
-
-
-def are_few(rows: int) -> bool:
-    """Return whether the driver's memory can hold the keys of this number of rows."""
-    return rows <= HASHES_IN_MEMORY
 
 
 def literal(offset: Offset) -> Column:

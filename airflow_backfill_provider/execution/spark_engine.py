@@ -24,7 +24,6 @@ from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVe
 from airflow_backfill_provider.engine.commit_safety import require_exclusive_places
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
-from airflow_backfill_provider.engine.job_rows import are_few
 from airflow_backfill_provider.engine.load_meter import LoadMeter
 from airflow_backfill_provider.engine.session import pin_settings, prepare_session
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
@@ -35,6 +34,9 @@ from airflow_backfill_provider.execution.named_tables import place, register_vie
 from airflow_backfill_provider.execution.tables import TableOpener
 from airflow_backfill_provider.lake.view_identity import OWNER_PROPERTY, ViewIdentity
 from airflow_backfill_provider.strategies import KINDS
+
+CHECKED_AT_CREATION = 10_000_000
+"""The most rows whose keys are checked when a job is created; of more, that would take a good part of the backfill."""
 
 
 class SparkEngine:
@@ -101,7 +103,7 @@ class SparkEngine:
                 rows = job_rows.at(offset)
             self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).check(rows, job.table_properties)
             expected = table.row_count(offset)
-            if not is_checked and (KINDS.named(strategy).checks_all_keys or are_few(expected)):
+            if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.engine import job_rows
+from airflow_backfill_provider.execution import spark_engine
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.refusals import assert_nothing_written
 from tests.variants import exhaustive, mostly_exhaustive
@@ -23,6 +24,7 @@ def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
 def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_them(
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(spark_engine, "CHECKED_AT_CREATION", 5)
     monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
     numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
     numbers.create(strategy="no_shuffle", rate_limit=6)

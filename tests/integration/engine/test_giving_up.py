@@ -8,7 +8,7 @@ import pytest
 
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.engine import job_rows
+from airflow_backfill_provider.execution import spark_engine
 from airflow_backfill_provider.lake.delta_log import stamp_of
 from airflow_backfill_provider.protocol import mutations
 from tests.dying import dies_at
@@ -132,7 +132,7 @@ def test_a_repair_of_a_bad_row_is_requested_again(numbers: Lakehouse) -> None:
 
 @pytest.mark.exhaustive
 def test_duplicates_in_a_chunk_are_removed(numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 4)
+    monkeypatch.setattr(spark_engine, "CHECKED_AT_CREATION", 4)
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle").incarnation
     numbers.epoch()
     numbers.sql("INSERT INTO {upstream} VALUES (6, 'again', 1)")
