@@ -60,13 +60,13 @@ class KeyRemoval:
 
     def _delete(self, identity: ViewIdentity, barrier: Barrier) -> None:
         """Read the table's keys once."""
-        appeared = F.col(self._own.appeared)
+        appeared, schema = F.col(self._own.appeared), self._table.read().schema
+        types = {key: schema[key].dataType.simpleString() for key in self._keys}
         with ExitStack() as variables:
 
             def any_of(flagged: Column, kind: str) -> str:
                 keys = self._changed.filter(flagged).select(*map(column, self._keys))
                 name = f"backfill_{kind}_{identity.incarnation}_{barrier.epoch}"
-                types = {key: self._types[key] for key in self._keys}
                 return variables.enter_context(condition_for(keys, self._measured.through, types, name))
 
             condition = any_of(~appeared, "removed")
@@ -77,10 +77,6 @@ class KeyRemoval:
                 )
             statement = f"DELETE FROM {self._table.sql_name} WHERE {condition}"
             self._table.run(statement, CHANGES_REMOVAL, identity, barrier)
-
-    @property
-    def _types(self) -> dict[str, str]:
-        return {field.name: field.dataType.simpleString() for field in self._table.read().schema.fields}
 
     def _merge(self, identity: ViewIdentity, barrier: Barrier) -> None:
         """Join the keys, however many there are, with those of the table."""

@@ -47,12 +47,12 @@ def condition_for(keys: DataFrame, count: int, types: Mapping[str, str], name: s
     :param keys: the key columns.
     :param count: about how many keys there are.
     :param types: the key columns and their types in the table that the condition is for.
-    :param name: a name that no other variable of the session has.
+    :param name: a name that no other variable of the session has; letters, digits and ``_``.
     """
     spark = keys.sparkSession
     fields = {f"key_{number}": (column_name, kind) for number, (column_name, kind) in enumerate(types.items())}
     buckets = max(count // _KEYS_PER_BUCKET, 1)
-    variable, relation = f"system.session.{quote(name)}", quote(f"{name}_buckets")
+    variable, relation = f"system.session.{name}", f"{name}_buckets"
     struct = ", ".join(f"{field}: {kind}" for field, (_, kind) in fields.items())
     spark.sql(f"DECLARE OR REPLACE VARIABLE {variable} ARRAY<ARRAY<STRUCT<{struct}>>>")
     try:
@@ -60,7 +60,7 @@ def condition_for(keys: DataFrame, count: int, types: Mapping[str, str], name: s
         try:
             spark.sql(f"SET VAR {variable} = (SELECT buckets FROM {relation})")
         finally:
-            spark.catalog.dropTempView(f"{name}_buckets")
+            spark.catalog.dropTempView(relation)
         values = {field: f"CAST({quote(column_name)} AS {kind})" for field, (column_name, kind) in fields.items()}
         bucket = f"CAST(pmod(xxhash64({', '.join(values.values())}), {buckets}) AS INT)"
         key = ", ".join(f"'{field}', {value}" for field, value in values.items())
