@@ -38,7 +38,11 @@ FAULTS = (
     Fault(Kind.HANGS, "PUT", VIEW_LOG),
 )
 
-SOME = tuple(fault for fault in FAULTS if fault.text == VIEW_LOG or fault.kind is Kind.HALF_ANSWERED)
+SOME = (
+    Fault(Kind.LOST, "PUT", VIEW_LOG),
+    Fault(Kind.HALF_ANSWERED, "GET", UPSTREAM),
+    Fault(Kind.REFUSED, "PUT", BARRIERS),
+)
 
 
 def epoch(lakehouse: BucketLakehouse) -> EpochCommit:

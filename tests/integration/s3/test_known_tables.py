@@ -102,6 +102,7 @@ def test_one_listing_serves_a_comparison(proxy: FailingProxy, location: str, cre
     assert DeltaLog(location, proxy.storage_options).versions() == [0, 1]
 
 
+@pytest.mark.exhaustive
 def test_two_instances_of_a_control_table_see_each_others_writes(
     proxy: FailingProxy, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
