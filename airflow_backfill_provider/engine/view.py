@@ -192,7 +192,8 @@ class MaterializedView:
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
-        self.merge_into(
+        merge_into(
+            self.table,
             broadcast_if_few(changes, measured.through),
             [*same_keys(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
             f"{refuse_match(keys, own.appeared)}"
@@ -253,7 +254,7 @@ class MaterializedView:
         """
         same = same_keys(keys, [True] * len(keys))
         self._replace(
-            lambda: self.merge_into(removed, same, REMOVE, REPAIR_REMOVAL, identity, barrier),
+            lambda: merge_into(self.table, removed, same, REMOVE, REPAIR_REMOVAL, identity, barrier),
             written,
             REPAIR,
             identity,
@@ -275,18 +276,6 @@ class MaterializedView:
         remove()
         reached(CrashPoint.AFTER_REMOVAL_COMMIT)
         self.table.append(written, part, identity, barrier)
-
-    def merge_into(
-        self,
-        changes: DataFrame,
-        conditions: Sequence[str],
-        clauses: str,
-        part: str,
-        identity: ViewIdentity,
-        barrier: Barrier,
-    ) -> None:
-        """Merge rows into the view; see :func:`~airflow_backfill_provider.engine.merging.merge_into`."""
-        merge_into(self.table, changes, conditions, clauses, part, identity, barrier)
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
         """Return whether an earlier attempt appended a part of the chunk."""

@@ -40,6 +40,9 @@ _CHECKPOINT_FILE = re.compile(
 _OF_A_PAGE = 1_000
 """How many files of a log an object store lists in one request."""
 
+LogKey = tuple[str, tuple[tuple[str, str], ...]]
+"""What identifies a log among all that a process reads: its location, and how its storage is reached."""
+
 Written = tuple[int | None, int | None]
 """Size and modification time of a commit file. They differ if the table was recreated with as many versions."""
 
@@ -134,7 +137,7 @@ class DeltaLog:
     def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = location
         self._options = dict(storage_options or {})
-        self._key = (location, tuple(sorted(self._options.items())))
+        self.key: LogKey = (location, tuple(sorted(self._options.items())))
         self._listing = _Listing(LogFiles({}, ()), {}, has_pages=False)
 
     @cached_property
@@ -147,7 +150,7 @@ class DeltaLog:
         if held is None or is_local(self.location):
             listing = self._list()
         else:
-            listing = held[self._key] = held.get(self._key) or self._list()
+            listing = held[self.key] = held.get(self.key) or self._list()
         self._listing = listing
         return listing.files
 
@@ -251,7 +254,7 @@ class DeltaLog:
             with self._files.open_input_file(path) as file:
                 yield from BufferedReader(file)
             return
-        commit = self._key, version, known
+        commit = self.key, version, known
         yield from BytesIO(CONTENTS.of(commit, lambda: self._content(path)))
 
     def _content(self, path: str) -> bytes:

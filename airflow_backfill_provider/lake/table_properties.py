@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.delta_log import DeltaLog, LogKey, Written
 from airflow_backfill_provider.lake.storage import storage_errors
 
 _MOST_TABLES = 64
 _MOST_COMMITS = 10
-
-Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,15 @@ class _KnownTables:
     """The tables that were asked for last."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Key, _Known] = OrderedDict()
+        self._known: OrderedDict[LogKey, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Key) -> _Known | None:
+    def get(self, key: LogKey) -> _Known | None:
         """Return what is known of a table."""
         with self._lock:
             return self._known.get(key)
 
-    def keep(self, key: Key, known: _Known) -> None:
+    def keep(self, key: LogKey, known: _Known) -> None:
         """Keep what is known of a table."""
         with self._lock:
             self._known[key] = known
@@ -73,9 +71,9 @@ def table_properties(location: str, storage_options: Mapping[str, str] | None = 
     options = dict(storage_options or {})
     if is_local(location):
         return _opened(location, options)[1]
-    key, log = (location, tuple(sorted(options.items()))), DeltaLog(location, options)
+    log = DeltaLog(location, options)
     newest = max(log.versions(), default=-1)
-    known = _TABLES.get(key)
+    known = _TABLES.get(log.key)
     if known is None or not _is_unchanged(known, log, newest):
         # Of two listings, the older one: if the table is replaced right now, the next listing shows another commit.
         version, properties = _opened(location, options)
@@ -85,7 +83,7 @@ def table_properties(location: str, storage_options: Mapping[str, str] | None = 
         properties = dict(known.properties)
     written = log.as_listed(newest)
     if written is not None:
-        _TABLES.keep(key, _Known(newest, written, properties))
+        _TABLES.keep(log.key, _Known(newest, written, properties))
     return dict(properties)
 
 

@@ -10,11 +10,10 @@ import pyarrow as pa
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.integration.airflow.orders_job import OrdersJob
 
 
-class Orders:
+class Orders(OrdersJob):
     """
     An upstream that deltalake writes, and the file of a job over it.
 
@@ -24,7 +23,7 @@ class Orders:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.upstream = str(folder / "orders")
-        self.file = folder / "orders job.yaml"
+        super().__init__(folder / "orders job.yaml")
         self.define()
 
     def define(self, **changes: Any) -> dict[str, Any]:
@@ -55,18 +54,7 @@ class Orders:
         """Delete an order as one version."""
         DeltaTable(self.upstream).delete(f"order_id = {order_id}")
 
-    @property
-    def backfill(self) -> Backfill:
-        """The job's tables."""
-        return Backfill(BackfillJob.from_yaml(self.file))
-
     def expected(self) -> dict[int, int]:
         """The query over the upstream's newest version, computed without Spark."""
         rows = DeltaTable(self.upstream).to_pyarrow_table().to_pylist()
         return {row["order_id"]: row["amount"] * 100 for row in rows if row["amount"] > 0}
-
-    def view(self) -> dict[int, int]:
-        """The view's rows."""
-        rows = DeltaTable(self.backfill.job.materialized_view).to_pyarrow_table().to_pylist()
-        assert len({row["order_id"] for row in rows}) == len(rows)
-        return {row["order_id"]: row["cents"] for row in rows}

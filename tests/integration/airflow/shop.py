@@ -7,10 +7,8 @@ from typing import Any
 
 import psycopg
 import yaml
-from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.integration.airflow.orders_job import OrdersJob
 from tests.postgres_server import PostgresServer
 
 PASSWORD = "canary-password-3f7d"
@@ -19,7 +17,7 @@ PASSWORD = "canary-password-3f7d"
 CONNECTION = "shop_orders_db"
 
 
-class ShopOrders:
+class ShopOrders(OrdersJob):
     """
     A table of orders, and the file of a job over it.
 
@@ -30,7 +28,7 @@ class ShopOrders:
 
     def __init__(self, folder: Path, server: PostgresServer, database: str) -> None:
         self.folder = folder
-        self.file = folder / "shop job.yaml"
+        super().__init__(folder / "shop job.yaml")
         self.name = database
         self.login = f"login_of_{database}"
         self._server = server
@@ -90,17 +88,6 @@ class ShopOrders:
         """The query over the table as it is now, computed by the database."""
         found = self._database.execute("SELECT order_id, amount * 100 FROM orders WHERE amount > 0")
         return dict(found.fetchall())
-
-    def view(self) -> dict[int, int]:
-        """The view's rows."""
-        rows = DeltaTable(self.backfill.job.materialized_view).to_pyarrow_table().to_pylist()
-        assert len({row["order_id"] for row in rows}) == len(rows)
-        return {row["order_id"]: row["cents"] for row in rows}
-
-    @property
-    def backfill(self) -> Backfill:
-        """The job's tables."""
-        return Backfill(BackfillJob.from_yaml(self.file))
 
     def close(self) -> None:
         """Drop the slots, and disconnect."""

@@ -18,10 +18,8 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.integration.airflow.orders_job import OrdersJob
 from tests.integration.kafka.shop import write
 from tests.kafka_broker import START_SECONDS, KafkaBroker
 
@@ -33,7 +31,7 @@ CONNECTION = "orders_topic"
 PARTITIONS = 2
 
 
-class TopicOrders:
+class TopicOrders(OrdersJob):
     """
     A topic of orders, and the file of a job over it.
 
@@ -43,7 +41,7 @@ class TopicOrders:
 
     def __init__(self, folder: Path, kafka: KafkaBroker, name: str) -> None:
         self.folder = folder
-        self.file = folder / "topic job.yaml"
+        super().__init__(folder / "topic job.yaml")
         self.name = name
         self.login = f"login_of_{name}"
         self._kafka = kafka
@@ -106,14 +104,3 @@ class TopicOrders:
     def expected(self) -> dict[int, int]:
         """The query over the topic as it is now."""
         return {number: amount * 100 for number, amount in self._written.items() if amount > 0}
-
-    def view(self) -> dict[int, int]:
-        """The view's rows."""
-        rows = DeltaTable(self.backfill.job.materialized_view).to_pyarrow_table().to_pylist()
-        assert len({row["order_id"] for row in rows}) == len(rows)
-        return {row["order_id"]: row["cents"] for row in rows}
-
-    @property
-    def backfill(self) -> Backfill:
-        """The job's tables."""
-        return Backfill(BackfillJob.from_yaml(self.file))

@@ -27,6 +27,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.engine.merging import merge_into
 from airflow_backfill_provider.engine.net_changes import old_images
 from airflow_backfill_provider.engine.predicates import unskipped
 from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part
@@ -132,7 +133,8 @@ class CountWriter(ViewWriter):
         same = F.col("touched").eqNullSafe(counted[group])
         merged = touched.distinct().join(counted, same, "left").select(F.col("touched").alias(group), rows)
         # A count is never null. An aggregate that may be null needs a column that says whether the group has rows.
-        self._context.view.merge_into(
+        merge_into(
+            self._context.view.table,
             merged,
             [f"view.{group} <=> change.{group}"],
             f"WHEN MATCHED AND change.{rows} IS NULL THEN DELETE "

@@ -19,29 +19,27 @@ pytestmark = pytest.mark.spark
 UPSTREAM, VIEW_FILES, VIEW_LOG = "/orders/part", "/view/part", "/view/_delta_log/"
 STATE_FILES, STATE_LOG, BARRIERS = "/vnode_state/part", "/vnode_state/_delta_log/", "/barrier_log/_delta_log/"
 
+SOME = (
+    Fault(Kind.LOST, "PUT", VIEW_LOG),
+    Fault(Kind.HALF_ANSWERED, "GET", UPSTREAM),
+    Fault(Kind.REFUSED, "PUT", BARRIERS),
+)
+
 FAULTS = (
+    *SOME,
     Fault(Kind.REFUSED, "GET", UPSTREAM),
     Fault(Kind.REFUSED, "PUT", VIEW_FILES),
     Fault(Kind.REFUSED, "PUT", VIEW_LOG),
     Fault(Kind.REFUSED, "PUT", VIEW_LOG, status=500),
-    Fault(Kind.REFUSED, "PUT", BARRIERS),
     Fault(Kind.LOST, "PUT", VIEW_FILES),
-    Fault(Kind.LOST, "PUT", VIEW_LOG),
     Fault(Kind.LOST, "PUT", STATE_LOG),
     Fault(Kind.LOST, "PUT", BARRIERS),
     Fault(Kind.HALF_SENT, "PUT", VIEW_FILES),
     Fault(Kind.HALF_SENT, "PUT", VIEW_LOG),
     Fault(Kind.HALF_SENT, "PUT", STATE_FILES),
     Fault(Kind.HALF_SENT, "PUT", BARRIERS),
-    Fault(Kind.HALF_ANSWERED, "GET", UPSTREAM),
     Fault(Kind.HALF_ANSWERED, "GET", STATE_FILES),
     Fault(Kind.HANGS, "PUT", VIEW_LOG),
-)
-
-SOME = (
-    Fault(Kind.LOST, "PUT", VIEW_LOG),
-    Fault(Kind.HALF_ANSWERED, "GET", UPSTREAM),
-    Fault(Kind.REFUSED, "PUT", BARRIERS),
 )
 
 
