@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import pyarrow as pa
@@ -123,12 +123,20 @@ def arrow_batches(changes: Iterable[LoggedChange]) -> Iterator[pa.RecordBatch]:
                 pa.array([change.committed_at for change in batch], SCHEMA.field("committed_at").type),
                 pa.array([change.table for change in batch], pa.string()),
                 pa.array([change.kind.value for change in batch], pa.string()),
-                pa.array([_items(change.old) for change in batch], _TEXTS),
-                pa.array([_items(change.new) for change in batch], _TEXTS),
+                _maps([change.old for change in batch]),
+                _maps([change.new for change in batch]),
             ],
             schema=SCHEMA,
         )
 
 
-def _items(texts: Texts | None) -> list[tuple[str, str | None]] | None:
-    return None if texts is None else list(texts.items())
+def _maps(rows: Sequence[Texts | None]) -> pa.Array:
+    """Return a map for each row; from flat lists, because Arrow takes several times as long over a list of pairs."""
+    present = [texts for texts in rows if texts is not None]
+    return pa.MapArray.from_arrays(
+        [0, *accumulate(0 if texts is None else len(texts) for texts in rows)],
+        pa.array([name for texts in present for name in texts], pa.string()),
+        pa.array([value for texts in present for value in texts.values()], pa.string()),
+        type=_TEXTS,
+        mask=pa.array([texts is None for texts in rows], pa.bool_()),
+    )

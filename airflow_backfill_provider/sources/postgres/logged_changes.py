@@ -6,8 +6,8 @@ The messages of one transaction come together, and transactions come in the orde
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind
@@ -26,6 +26,7 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
     Truncate,
     Tuple,
     Update,
+    Value,
 )
 
 NO_PARTITIONS = PartitionTrees()
@@ -63,13 +64,14 @@ def logged_changes(
     :raises DecodingError: if messages come in an order that the protocol excludes.
     """
     relations: dict[int, Relation] = {}
-    described: dict[int, Mapping[str, str]] = {}
-    transaction: Begin | None = None
-    number = 0
+    described: dict[int, _Columns] = {}
+    transaction: dict[str, Any] | None = None
+    number, is_logged = 0, False
     for message in messages:
         match message:
             case Begin():
-                transaction, number = message, 0
+                transaction, number = _of_transaction(message), 0
+                is_logged = transaction["offset"] <= after
                 continue
             case Commit():
                 transaction = None
@@ -84,17 +86,20 @@ def logged_changes(
                 continue
         if transaction is None:
             raise DecodingError(f"a {type(message).__name__.lower()} does not belong to a transaction")
-        if offset_of_commit(transaction.final_lsn) <= after:
+        if is_logged:
             continue
         for fields in _rows_of(message, relations, described, types_of, trees):
             number += 1
-            yield LoggedChange(
-                offset=offset_of_commit(transaction.final_lsn),
-                number=number,
-                transaction=transaction.xid,
-                committed_at=transaction.committed_at,
-                **fields,
-            )
+            yield LoggedChange(number=number, **transaction, **fields)
+
+
+def _of_transaction(begin: Begin) -> dict[str, Any]:
+    """Return the fields that all rows of a transaction share."""
+    return {
+        "offset": offset_of_commit(begin.final_lsn),
+        "transaction": begin.xid,
+        "committed_at": begin.committed_at,
+    }
 
 
 def noting_repeated(
@@ -117,12 +122,18 @@ def noting_repeated(
         yield message
 
 
-@dataclass(frozen=True, slots=True)
 class _Columns:
-    """How to name the values of a table's rows."""
+    """
+    Names the values of a table's rows.
 
-    relation: Relation
-    types: Mapping[str, str]
+    :param types: the types of the columns, as the change log records them.
+    """
+
+    def __init__(self, relation: Relation, types: Mapping[str, str]) -> None:
+        self._relation = relation
+        self._names = tuple(column.name for column in relation.columns)
+        self._keys = tuple((index, column.name) for index, column in enumerate(relation.columns) if column.is_key)
+        self._arrays = tuple(name for name in self._names if types[name].startswith("{"))
 
     def row(self, values: Tuple, old: Tuple | None = None) -> dict[str, str | None]:
         """
@@ -131,45 +142,37 @@ class _Columns:
         :param old: the whole old row, to take unchanged values from.
         """
         self._require_width(values)
-        named: dict[str, str | None] = {}
-        for index, column in enumerate(self.relation.columns):
-            value = values[index]
-            if value is UNCHANGED and old is not None:
-                value = old[index]
-            if value is not UNCHANGED:
-                named[column.name] = self._text(column.name, value)
-        return named
+        if old is not None:
+            values = tuple(before if value is UNCHANGED else value for value, before in zip(values, old, strict=True))
+        return self._named(zip(self._names, values, strict=True))
 
     def key(self, values: Tuple) -> dict[str, str | None]:
         """Name the values of a row's replica identity."""
         self._require_width(values)
-        return {
-            column.name: self._text(column.name, value)
-            for column, value in zip(self.relation.columns, values, strict=True)
-            if column.is_key and value is not UNCHANGED
-        }
+        return self._named([(name, values[index]) for index, name in self._keys])
 
-    def _text(self, column: str, value: str | None) -> str | None:
-        if value is None or not self.types[column].startswith("{"):
-            return value
-        try:
-            return array_as_json(value)
-        except ValueError:
-            # Its indexes do not begin with 1. An epoch that uses it fails; landing serves other tables and jobs, too.
-            return value
+    def _named(self, values: Iterable[tuple[str, Value]]) -> dict[str, str | None]:
+        named = {name: value for name, value in values if value is not UNCHANGED}
+        for name in self._arrays:
+            text = named.get(name)
+            # If its indexes do not begin with 1, an epoch that uses it fails; landing serves other tables, too.
+            with contextlib.suppress(ValueError):
+                if text is not None:
+                    named[name] = array_as_json(text)
+        return named
 
     def _require_width(self, values: Tuple) -> None:
-        if len(values) != len(self.relation.columns):
+        if len(values) != len(self._names):
             raise DecodingError(
-                f"a row of {self.relation.namespace}.{self.relation.name} has {len(values)} values, but the table has "
-                f"{len(self.relation.columns)} columns"
+                f"a row of {self._relation.namespace}.{self._relation.name} has {len(values)} values, but the table "
+                f"has {len(self._names)} columns"
             )
 
 
 def _rows_of(
     message: Message,
     relations: Mapping[int, Relation],
-    described: dict[int, Mapping[str, str]],
+    described: dict[int, _Columns],
     types_of: Callable[[Relation], Mapping[str, str]],
     trees: PartitionTrees,
 ) -> Iterator[dict[str, Any]]:
@@ -187,9 +190,10 @@ def _rows_of(
     if relation is None:
         raise DecodingError(f"a change of table {message.oid} came before the table's columns")
     if message.oid not in described:
-        described[message.oid] = types_of(relation)
-        yield {"table": trees.table_of(message.oid), "kind": LoggedKind.COLUMNS, "new": described[message.oid]}
-    yield {"table": trees.table_of(message.oid), **_change(message, _Columns(relation, described[message.oid]))}
+        types = types_of(relation)
+        described[message.oid] = _Columns(relation, types)
+        yield {"table": trees.table_of(message.oid), "kind": LoggedKind.COLUMNS, "new": types}
+    yield {"table": trees.table_of(message.oid), **_change(message, described[message.oid])}
 
 
 def _change(message: Insert | Update | Delete, columns: _Columns) -> dict[str, Any]:

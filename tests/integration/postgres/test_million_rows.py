@@ -1,4 +1,4 @@
-"""A million rows become a view while a process writes to their table without a rest."""
+"""A million rows become a view while a process writes to their table."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 ROWS = 1_000_000
 RATE_LIMIT = 250_000
+BETWEEN_TRANSACTIONS = 0.005
+"""How many seconds the writer waits; without, it takes all of a small machine, and epochs take longer and longer."""
+
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(10, 2))])
 
 
@@ -29,7 +32,7 @@ def write(conninfo: str, stop: Event, written: Synchronized[int]) -> None:
     """Write one small transaction after the other, all over the table."""
     chance = random.Random(1)
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        while not stop.is_set():
+        while not stop.wait(BETWEEN_TRANSACTIONS):
             changed, gone, moved = ([chance.randrange(ROWS) for _ in range(count)] for count in (20, 3, 3))
             new = ROWS + chance.randrange(ROWS)
             with connection.transaction(), connection.cursor() as cursor:
