@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.written import Written
 
 _COMMIT_INFO = b'{"commitInfo":'
 _METADATA = b'"metaData"'
@@ -42,9 +43,6 @@ _OF_A_PAGE = 1_000
 
 LogKey = tuple[str, tuple[tuple[str, str], ...]]
 """What identifies a log among all that a process reads: its location, and how its storage is reached."""
-
-Written = tuple[int | None, int | None]
-"""Size and modification time of a commit file. They differ if the table was recreated with as many versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,17 +156,17 @@ class DeltaLog:
         selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
         with storage_errors(self.location):
             found = self._files.get_file_info(selector)
-        listed: dict[int, Written] = {}
-        commits: dict[int, int] = {}
+        commits: dict[int, arrow_fs.FileInfo] = {}
         parts: Counter[tuple[int, int]] = Counter()
         for info in sorted(found, key=lambda info: str(info.path)):
             if name := _COMMIT_FILE.search(info.path):
-                commits[int(name.group(1))] = (info.mtime_ns or 0) // 1_000_000
-                listed[int(name.group(1))] = info.size, info.mtime_ns
+                commits[int(name.group(1))] = info
             elif name := _CHECKPOINT_FILE.search(info.path):
                 parts[int(name.group(1)), int(name["parts"] or 1)] += 1
         whole = {version for (version, needed), there in parts.items() if there >= needed}
-        return _Listing(LogFiles(commits, sorted(whole)), listed, len(found) > _OF_A_PAGE)
+        times = {version: (info.mtime_ns or 0) // 1_000_000 for version, info in commits.items()}
+        written = Written.listed(commits, max((info.mtime_ns or 0 for info in found), default=0))
+        return _Listing(LogFiles(times, sorted(whole)), written, len(found) > _OF_A_PAGE)
 
     def versions(self) -> list[int]:
         """Return the versions that still have a commit file, ascending; older ones were cleaned up."""
@@ -185,7 +183,7 @@ class DeltaLog:
             return [self._listing.written.get(version) for version in versions]
         with storage_errors(self.location):
             found = self._files.get_file_info([_path_of(version) for version in versions])
-        return [None if info.type == arrow_fs.FileType.NotFound else (info.size, info.mtime_ns) for info in found]
+        return [None if info.type == arrow_fs.FileType.NotFound else Written.alone(info) for info in found]
 
     def as_listed(self, version: int) -> Written | None:
         """Return size and modification time of a commit file as of the last listing; ``None`` if it was not there."""
@@ -250,7 +248,7 @@ class DeltaLog:
         :raises FileNotFoundError: if it does not exist.
         """
         path, known = _path_of(version), self._listing.written.get(version)
-        if is_local(self.location) or known is None or (known[0] or 0) > LARGEST:
+        if is_local(self.location) or known is None or (known.size or 0) > LARGEST:
             with self._files.open_input_file(path) as file:
                 yield from BufferedReader(file)
             return

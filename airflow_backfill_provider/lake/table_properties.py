@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.delta_log import DeltaLog, LogKey, Written
+from airflow_backfill_provider.lake.delta_log import DeltaLog, LogKey
 from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.lake.written import Written
 
 _MOST_TABLES = 64
 _MOST_COMMITS = 10

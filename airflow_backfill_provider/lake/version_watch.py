@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from deltalake.exceptions import TableNotFoundError
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.written import Written
 
 Versions = tuple[tuple[int | None, Written | None], ...]
 

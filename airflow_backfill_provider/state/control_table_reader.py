@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import (
     got_no_answer,
@@ -30,6 +30,7 @@ from airflow_backfill_provider.lake.storage import (
     storage_errors,
     storage_unavailable,
 )
+from airflow_backfill_provider.lake.written import Written
 from airflow_backfill_provider.state.conditions import Since
 from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations, layout_of, with_layout
 from airflow_backfill_provider.state.recovery import what_to_do

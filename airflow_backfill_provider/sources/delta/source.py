@@ -30,13 +30,14 @@ from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.lake.window_changes import window_changes
+from airflow_backfill_provider.lake.written import Written
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
