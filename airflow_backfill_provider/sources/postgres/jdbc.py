@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from psycopg import sql
 from py4j.protocol import Py4JError
@@ -41,6 +42,15 @@ _AS_WRITTEN = frozenset(
 
 _BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
 """Settings that the JDBC driver sets itself, to the same values; it refuses others."""
+
+_OF_DRIVER = urlencode(
+    {
+        "ApplicationName": "airflow_backfill",
+        # Of a value that comes in binary form, the driver makes a text of its own.
+        "binaryTransfer": "false",
+    }
+)
+"""Settings of the driver. They are in the address, because Spark writes the names of properties in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +87,6 @@ class JdbcTable:
             "password": parameters["password"],
             "fetchsize": FETCHED_ROWS,
             "sessionInitStatement": settings,
-            "ApplicationName": "airflow_backfill",
-            # Of a value that comes in binary form, the driver makes a text of its own.
-            "binaryTransfer": "false",
             "customSchema": ", ".join(
                 f"{quote(column.name)} STRING" for column in self._columns if column.type.name in _AS_WRITTEN
             ),
@@ -92,7 +99,7 @@ class JdbcTable:
         types = {column.name: column.type.name for column in self.table.columns}
         with self._connecting():
             return self.spark.read.jdbc(
-                f"jdbc:postgresql://{parameters['host']}:{parameters['port']}/{parameters['dbname']}",
+                f"jdbc:postgresql://{parameters['host']}:{parameters['port']}/{parameters['dbname']}?{_OF_DRIVER}",
                 f"({self._select().as_string(None)}) AS present_rows",
                 predicates=[condition(covered, self.order, types).as_string(None) for covered in ranges],
                 properties=properties,

@@ -95,7 +95,7 @@ class TableFeed:
             return ""
         published = Published.now(connection, self.source.slot.publication)
         texts = {row["table"]: row["new"]["text"] for row in published.differences(self.source.log.published_as)}
-        text = texts.get(str(table.oid)) or texts.get(OF_ALL_TABLES)
+        text = texts.get(OF_ALL_TABLES) or texts.get(str(table.oid))
         return f"{self.source.location}: the slot does not return {text}" if text else ""
 
     def _kept(self, table: str, needed_after: Offset | None) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Proxy:
             while True:
                 client, _ = self._listener.accept()
                 try:
-                    server = socket.create_connection(("127.0.0.1", self._server))
+                    server = self._connected()
                 except OSError:
                     client.close()
                     continue
@@ -66,6 +66,13 @@ class Proxy:
                     self._open += [client, server]
                 threading.Thread(target=self._pass_on, args=(client, server, False), daemon=True).start()
                 threading.Thread(target=self._pass_on, args=(server, client, True), daemon=True).start()
+
+    def _connected(self) -> socket.socket:
+        """Connect to the server, which cannot send much more than was passed on."""
+        server = socket.socket()
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BYTES)
+        server.connect(("127.0.0.1", self._server))
+        return server
 
     def _pass_on(self, source: socket.socket, target: socket.socket, is_server: bool) -> None:
         with contextlib.suppress(OSError):

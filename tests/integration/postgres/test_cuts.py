@@ -17,8 +17,8 @@ from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
-ROWS = 12_000
-"""Rows of a chunk, and changes of a landing; more than a megabyte."""
+ROWS = 6_000
+"""Rows of a chunk, and changes of a landing; more than the system keeps for a reader that is slower than the server."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def proxy(shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch)
         yield proxy
 
 
-@pytest.fixture(params=["cut", exhaustive("terminate"), exhaustive("kill")])
+@pytest.fixture(params=["terminate", exhaustive("cut"), exhaustive("kill")])
 def act(request: pytest.FixtureRequest, shop: Shop, proxy: Proxy, postgres: PostgresServer) -> Callable[[], None]:
     """What happens in the middle."""
 
@@ -50,7 +50,7 @@ def act(request: pytest.FixtureRequest, shop: Shop, proxy: Proxy, postgres: Post
 def begin(shop: Shop) -> None:
     """Create a job whose first epoch is done."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
-    shop.run_sql(f"INSERT INTO orders SELECT i, repeat('n', 100) || i FROM generate_series(1, {2 * ROWS}) i")
+    shop.run_sql(f"INSERT INTO orders SELECT i, repeat('n', 8000) || i FROM generate_series(1, {2 * ROWS}) i")
     shop.database.execute("ANALYZE orders")
     shop.create(rate_limit=ROWS)
     shop.epoch()
