@@ -168,6 +168,7 @@ def test_rows_that_waited_for_too_long_are_refused(filled: Shop) -> None:
         filled.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_request_cleans_up_once_a_day_and_goes_on_if_that_fails(
     filled: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_request_cleans_up_once_a_day_and_goes_on_if_that_fails(
     assert "was not cleaned up: out of order" in caplog.text
 
 
+@pytest.mark.exhaustive
 def test_a_clean_up_and_a_landing_at_the_same_time(filled: Shop, no_crash_points: None) -> None:
     """The clean-up gives way, and nothing is lost or doubled."""
     filled.create()

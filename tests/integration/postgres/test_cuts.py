@@ -30,7 +30,7 @@ def proxy(shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch)
         yield proxy
 
 
-@pytest.fixture(params=["terminate", exhaustive("cut"), exhaustive("kill")])
+@pytest.fixture
 def act(request: pytest.FixtureRequest, shop: Shop, proxy: Proxy, postgres: PostgresServer) -> Callable[[], None]:
     """What happens in the middle."""
 
@@ -63,6 +63,7 @@ def finish(shop: Shop, postgres: PostgresServer) -> None:
     assert shop.view().count() == shop.view().select("id").distinct().count()
 
 
+@pytest.mark.parametrize("act", ["kill", exhaustive("cut"), exhaustive("terminate")], indirect=True)
 def test_a_landing_is_cut_off(shop: Shop, postgres: PostgresServer, proxy: Proxy, act: Callable[[], None]) -> None:
     """I1, I2: the change log has all of its changes or none, and the next landing has them all."""
     begin(shop)
@@ -76,6 +77,7 @@ def test_a_landing_is_cut_off(shop: Shop, postgres: PostgresServer, proxy: Proxy
     finish(shop, postgres)
 
 
+@pytest.mark.parametrize("act", ["terminate", exhaustive("cut"), exhaustive("kill")], indirect=True)
 def test_a_chunk_is_cut_off(shop: Shop, postgres: PostgresServer, proxy: Proxy, act: Callable[[], None]) -> None:
     """I1, I2: no row of it was committed, and the epoch is done again, with rows that are newer by then."""
     begin(shop)
@@ -100,6 +102,7 @@ def test_a_chunk_is_cut_off(shop: Shop, postgres: PostgresServer, proxy: Proxy, 
     finish(shop, postgres)
 
 
+@pytest.mark.exhaustive
 def test_the_end_of_a_reading_is_cut_off(shop: Shop, postgres: PostgresServer, proxy: Proxy) -> None:
     """I2: its rows are committed; the mark without which no window gets them is written when the epoch is repeated."""
     begin(shop)

@@ -57,6 +57,7 @@ def wide(shop: Shop) -> Shop:
     return shop
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "point",
     [CrashPoint.BEFORE_READ_AHEAD_COMMIT, exhaustive(CrashPoint.BEFORE_LANDING_COMMIT)],
@@ -75,6 +76,7 @@ def test_ddl_on_columns_that_the_view_does_not_use_fails_no_attempt(wide: Shop, 
     wide.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_used_column_that_changes_while_an_epoch_waits_is_refused_by_name(wide: Shop) -> None:
     """I6: by the epoch that reads rows; one that has all it needs in the lake is completed, and the next is refused."""
     wide.create(query="SELECT id, name FROM upstream", rate_limit=20)

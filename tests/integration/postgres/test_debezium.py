@@ -127,6 +127,7 @@ def test_rows_of_the_database_and_events_become_one_view(events: EventShop, seed
     assert events.rows("id", "name") == [(7, "again")]
 
 
+@pytest.mark.exhaustive
 def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
     events: EventShop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:

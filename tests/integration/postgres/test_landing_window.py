@@ -52,6 +52,7 @@ def is_written_and_not_on_disk(shop: Shop, row: str) -> bool:
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_commit_that_is_written_and_not_on_disk_is_landed_later(shop: Shop) -> None:
     """I1: a large transaction pushes it out of memory, but the slot returns only what is on disk."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)", "INSERT INTO orders VALUES (1, 'one')")

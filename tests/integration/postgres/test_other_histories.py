@@ -42,6 +42,7 @@ def restore(postgres: PostgresServer, backup: Path) -> None:
     postgres.start()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "written",
     [exhaustive(0, name="behind what was landed"), pytest.param(3_000, id="past what was landed")],
@@ -69,6 +70,7 @@ def test_a_server_that_was_restored_from_an_older_copy(shop: Shop, postgres: Pos
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_a_server_that_died_before_the_slot_was_saved_returns_the_same_transactions_again(
     shop: Shop, postgres: PostgresServer
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_server_that_died_before_the_slot_was_saved_returns_the_same_transacti
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_a_lost_slot_is_replaced_by_a_rebuild(shop: Shop) -> None:
     shop.run_sql(ORDERS)
     fill(shop, 1, 3)

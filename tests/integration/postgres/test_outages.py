@@ -34,6 +34,7 @@ def fill(shop: Shop, first: int, last: int) -> None:
     shop.run_sql(f"INSERT INTO orders SELECT i, 'n' || i FROM generate_series({first}, {last}) i")
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_is_completed_after_the_server_died_at_any_of_its_points(shop: Shop, postgres: PostgresServer) -> None:
     """I2: its process is killed, and it recovers from its log."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
@@ -69,6 +70,7 @@ def test_an_epoch_is_completed_after_the_server_died_at_any_of_its_points(shop: 
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("epochs", [1, exhaustive(0)])
 def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
     shop: Shop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture, epochs: int
@@ -210,6 +212,7 @@ def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
             shop.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_slot_that_another_process_uses_is_waited_for(shop: Shop) -> None:
     """The server notices late that a process was killed while it read the slot."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")

@@ -44,6 +44,7 @@ def assert_gap_until_rebuilt(shop: Shop, what: str) -> None:
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("statements", "what"),
     [
@@ -92,6 +93,7 @@ def test_a_table_that_left_its_publication_and_came_back_is_a_gap(shop: Shop, st
     assert_gap_until_rebuilt(shop, what)
 
 
+@pytest.mark.exhaustive
 def test_a_publication_that_gets_another_table_still_has_this_one(shop: Shop) -> None:
     shop.run_sql(ORDERS, "CREATE TABLE others (id int)")
     fill(shop, 1, 5)
@@ -125,6 +127,7 @@ def test_a_window_that_ends_before_the_table_came_back_is_refused_too(shop: Shop
         protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER, until=until)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "statements",
     [
@@ -168,6 +171,7 @@ def test_a_tree_of_partitions_that_is_attached_is_a_gap(shop: Shop) -> None:
     assert_gap_until_rebuilt(shop, "ATTACH of partition public.leaf")
 
 
+@pytest.mark.exhaustive
 def test_a_partition_that_is_made_or_renamed_or_attached_empty_is_no_gap(shop: Shop) -> None:
     """Whoever owns it then."""
     shop.run_sql(*PARTITIONED)

@@ -142,6 +142,7 @@ def test_changes_that_something_else_consumed_are_a_gap(shop: Shop) -> None:
         shop.epoch()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "statements",
     [
@@ -248,6 +249,7 @@ def test_a_partitioned_table_is_one_table(shop: Shop) -> None:
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("statements", "what"),
     [

@@ -15,6 +15,7 @@ FORMER = "SELECT id, name FROM upstream"
 LATTER = "SELECT id, price FROM upstream WHERE id <> 7"
 
 
+@pytest.mark.exhaustive
 def test_both_read_one_slot_and_the_way_back_is_open(shop: Shop) -> None:
     """The change log is landed once, and the rows of both are those of the database."""
     shop.run_sql(

@@ -122,6 +122,7 @@ def assert_equal(shop: Shop) -> None:
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_a_view_is_made_over_a_verified_connection(shop: Shop) -> None:
     """The server takes no connection without TLS."""
     shop.create(rate_limit=10)
@@ -179,6 +180,7 @@ def test_jdbc_refuses_a_server_that_cannot_be_verified(
         reader.present_rows([EVERYTHING])
 
 
+@pytest.mark.exhaustive
 def test_a_client_certificate_takes_the_place_of_a_password(shop: Shop, secure: SecureServer, connect: Connect) -> None:
     """Its key is PKCS-8 in PEM, which both drivers read."""
     connect(login="certified", certificate=secure.authority.issue("certified"))

@@ -174,6 +174,7 @@ def _at_zone(value: Any) -> Any:
     return value
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -243,6 +244,7 @@ LONG = (
 )
 
 
+@pytest.mark.exhaustive
 def test_an_unchanged_long_value_that_came_with_another_key_is_not_the_value_that_the_key_had(shop: Shop) -> None:
     """I6: within one window, the key belonged to two rows."""
     shop.run_sql(*LONG)
