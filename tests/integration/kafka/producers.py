@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from tenacity import Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_fixed
 
 from airflow_backfill_provider.sources.split_offsets import ends_of
 from tests.integration.kafka.shop import TopicOfOrders
@@ -93,7 +93,9 @@ class RandomProducer:
         for _ in range(self.chance.randrange(1, 8)):
             self._written += 1
             value = None if self.chance.random() < 0.15 else f"value {self._written}"
-            producer.produce(
+            # A producer learns of new partitions a while after the job.
+            Retrying(retry=retry_if_exception(is_unknown), wait=wait_fixed(0.05), stop=stop_after_delay(30))(
+                producer.produce,
                 self.orders.topic,
                 value,
                 key=f"key {self.chance.randrange(KEYS)}",
@@ -101,6 +103,11 @@ class RandomProducer:
                 on_delivery=partial(note, account),
             )
         assert producer.flush(30) == 0
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Return whether a producer refused a record because it does not know the partition yet."""
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._UNKNOWN_PARTITION
 
 
 def note(account: Records, error: KafkaError | None, message: Message) -> None:
