@@ -98,7 +98,7 @@ class _Listing:
     """
     What one listing of a log shows.
 
-    :param written: size and modification time of each commit file.
+    :param written: what identifies each commit file.
     :param has_pages: whether the listing took several requests.
     """
 
@@ -174,7 +174,7 @@ class DeltaLog:
 
     def written(self, *versions: int) -> list[Written | None]:
         """
-        Return size and modification time of the commit files of some versions, ``None`` for a missing one.
+        Return what identifies the commit files of some versions, ``None`` for a missing one.
 
         In an object store, a listing of a log that is not long is one request, and each file would be two.
         """
@@ -186,7 +186,7 @@ class DeltaLog:
         return [None if info.type == arrow_fs.FileType.NotFound else Written.alone(info) for info in found]
 
     def as_listed(self, version: int) -> Written | None:
-        """Return size and modification time of a commit file as of the last listing; ``None`` if it was not there."""
+        """Return what identifies a commit file as of the last listing; ``None`` if it was not there."""
         return self._listing.written.get(version)
 
     def commit(self, version: int) -> Commit | None:

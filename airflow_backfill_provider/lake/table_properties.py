@@ -29,7 +29,7 @@ class _Known:
     """
     A table's properties as of a version.
 
-    :param written: size and modification time of this version's commit file.
+    :param written: what identifies this version's commit file.
     """
 
     version: int

@@ -28,7 +28,7 @@ class VersionWatch:
         self.log = DeltaLog(location, storage_options)
         self._latest: int | None = None
         self.written: Written | None = None
-        """Size and modification time of the newest commit's file; they differ if the table was recreated."""
+        """What identifies the newest commit's file; differs if the table was recreated."""
 
     def latest(self) -> int | None:
         """
@@ -62,7 +62,7 @@ class VersionsWatch:
 
     def latest(self) -> Versions:
         """
-        Return each table's newest version, ``None`` if there is no table, with its commit file's size and time.
+        Return each table's newest version, ``None`` if there is no table, with what identifies its commit file.
 
         :raises StorageUnavailableError: if the storage does not answer.
         """

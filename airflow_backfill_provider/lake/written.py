@@ -43,10 +43,11 @@ class Written(NamedTuple):
 
         :param newest: the modification time of the newest file in the log, in nanoseconds.
         """
-        oldest = commits[min(commits)] if commits else None
-        log: object = None if oldest is None else (oldest.size, oldest.mtime_ns)
-        if oldest is not None and _may_be_replaced(oldest) and (oldest.mtime_ns or 0) >= newest:
-            log = object()
+        if not commits:
+            return {}
+        oldest = commits[min(commits)]
+        is_young = _may_be_replaced(oldest) and (oldest.mtime_ns or 0) >= newest
+        log = object() if is_young else (oldest.size, oldest.mtime_ns)
         return {version: cls(info.size, info.mtime_ns, log) for version, info in commits.items()}
 
 

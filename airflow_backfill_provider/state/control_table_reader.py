@@ -56,7 +56,7 @@ class _Opened(NamedTuple):
     A table that is open for reading.
 
     :param version: the newest version of its log.
-    :param end: size and time of this version's commit file.
+    :param end: what identifies this version's commit file.
     :param is_copy: whether it is a migrated copy.
     """
 
@@ -198,7 +198,7 @@ class ControlTableReader:
         self._opened = None if end is None else _Opened(table, version, end, is_copy=False)
 
     def _end(self, version: int) -> Written | None:
-        """Return size and time of a version's commit file; ``None`` if the log does not end with it."""
+        """Return what identifies a version's commit file; ``None`` if the log does not end with it."""
         newest, next_one = self._log.written(version, version + 1)
         return newest if next_one is None else None
 

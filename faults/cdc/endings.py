@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
-
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
@@ -99,13 +97,11 @@ class Endings:
 
     def _compared(self, job: DrawnLakehouse) -> Verification:
         """Compare; after a TRUNCATE, which takes the rows of older offsets, run an epoch before, as the error says."""
-        compared = Retrying(
-            retry=retry_if_exception_type(ConcurrentUpdateError),
-            stop=stop_after_attempt(2),
-            before_sleep=lambda _: self.epochs.run(job),
-            reraise=True,
-        )
-        return compared(compare_now, job.backfill, job.engine)
+        try:
+            return compare_now(job.backfill, job.engine)
+        except ConcurrentUpdateError:
+            self.epochs.run(job)
+            return compare_now(job.backfill, job.engine)
 
     def _cancel(self) -> None:
         """Cancel a job: the other one, and a rebuild, are unharmed."""

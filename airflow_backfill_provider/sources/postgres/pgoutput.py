@@ -206,7 +206,7 @@ class _Reader:
         return found
 
     def tuple(self) -> Tuple:
-        """Read a row; most of a landing's time goes by here, so nothing is called for each value that needs not be."""
+        """Read a row; most of a landing's time goes by here, so it calls no methods for a value."""
         message, values = self._message, list[Value]()
         for _ in range(self.int16()):
             kind, at = message[self._at], self._at + 1

@@ -90,11 +90,12 @@ class RandomProducer:
 
     def _write(self, producer: Producer, account: Records) -> None:
         partitions = len(ends_of(self.orders.backfill.upstream.latest())) if self.orders.job else 3
+        # A producer learns of new partitions a while after the job.
+        patient = Retrying(retry=retry_if_exception(is_unknown), wait=wait_fixed(0.05), stop=stop_after_delay(30))
         for _ in range(self.chance.randrange(1, 8)):
             self._written += 1
             value = None if self.chance.random() < 0.15 else f"value {self._written}"
-            # A producer learns of new partitions a while after the job.
-            Retrying(retry=retry_if_exception(is_unknown), wait=wait_fixed(0.05), stop=stop_after_delay(30))(
+            patient(
                 producer.produce,
                 self.orders.topic,
                 value,

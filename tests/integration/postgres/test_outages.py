@@ -25,7 +25,6 @@ from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.sources.postgres.present import PresentTable
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +70,7 @@ def test_an_epoch_is_completed_after_the_server_died_at_any_of_its_points(shop: 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("epochs", [1, exhaustive(0)])
+@pytest.mark.parametrize("epochs", [1, 0])
 def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
     shop: Shop, postgres: PostgresServer, caplog: pytest.LogCaptureFixture, epochs: int
 ) -> None:

@@ -147,14 +147,12 @@ def test_changes_that_something_else_consumed_are_a_gap(shop: Shop) -> None:
     "statements",
     [
         ["ALTER PUBLICATION airflow_backfill_orders_view DROP TABLE orders"],
-        exhaustive(["DROP PUBLICATION airflow_backfill_orders_view"]),
-        exhaustive(
-            [
-                "DROP PUBLICATION airflow_backfill_orders_view",
-                "INSERT INTO orders VALUES (20, 'n', 1)",
-                "CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders",
-            ]
-        ),
+        ["DROP PUBLICATION airflow_backfill_orders_view"],
+        [
+            "DROP PUBLICATION airflow_backfill_orders_view",
+            "INSERT INTO orders VALUES (20, 'n', 1)",
+            "CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders",
+        ],
     ],
 )
 def test_a_table_that_is_no_longer_published_is_a_gap(shop: Shop, statements: list[str]) -> None:
@@ -254,8 +252,8 @@ def test_a_partitioned_table_is_one_table(shop: Shop) -> None:
     ("statements", "what"),
     [
         (["TRUNCATE low"], "TRUNCATE of public.low, and not of the whole table"),
-        exhaustive(["ALTER TABLE orders DETACH PARTITION low"], "DETACH or DROP of partition public.low"),
-        exhaustive(["DROP TABLE low"], "DETACH or DROP of partition public.low"),
+        (["ALTER TABLE orders DETACH PARTITION low"], "DETACH or DROP of partition public.low"),
+        (["DROP TABLE low"], "DETACH or DROP of partition public.low"),
         (
             [
                 "CREATE TABLE more (LIKE orders)",

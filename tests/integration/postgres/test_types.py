@@ -12,7 +12,6 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UnsupportedValueError, UpstreamError
 from tests.integration.postgres.shop import Shop
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -179,9 +178,9 @@ def _at_zone(value: Any) -> Any:
     ("kind", "value"),
     [
         ("date", "'infinity'"),
-        exhaustive("timestamptz", "'-infinity'"),
-        exhaustive("numeric(5, 2)", "'NaN'"),
-        exhaustive("int4[]", "'{{1},{2}}'"),
+        ("timestamptz", "'-infinity'"),
+        ("numeric(5, 2)", "'NaN'"),
+        ("int4[]", "'{{1},{2}}'"),
     ],
 )
 def test_a_value_without_a_counterpart_fails_the_epoch_and_can_be_read_as_text(
