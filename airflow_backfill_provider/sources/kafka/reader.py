@@ -43,6 +43,14 @@ At the end of a range the client asks for more, and its next question waits behi
 costs half a second.
 """
 
+MOST_AT_ONCE = "20000"
+"""
+The most records that a client hands over at once.
+
+Each time, Spark asks for the topic's ends, and the client then drops whatever else it has fetched. By default it hands
+over 500, so a broker sends small records many times. The size of a fetch still bounds the memory.
+"""
+
 
 class KafkaReader(SourceReader):
     """
@@ -134,6 +142,7 @@ class KafkaReader(SourceReader):
         last = {split: max(places.end for places in found) for split, found in by_partition.items()}
         options = {
             "kafka.fetch.max.wait.ms": MOST_WAITING,
+            "kafka.max.poll.records": MOST_AT_ONCE,
             **kafka_connection(upstream.connection).spark(),
             "kafka.isolation.level": "read_committed",
             "assign": json.dumps({upstream.topic: sorted(by_partition)}),
