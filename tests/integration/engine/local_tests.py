@@ -7,6 +7,7 @@ REASONS = {
     "test_damaged_files.py": "its names of folders are about the shell and Java's properties",
     "test_files.py": "its upstream is a local folder of files",
     "test_suspect_statistics.py": "it writes the upstream's log by hand",
+    "test_upstream_schemas.py::test_a_window_of_many_schemas_is_one_feed": "it writes the upstream's log by hand",
     "test_verification.py::test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different": (
         "it restores damaged files behind the server, which knows them by their checksums"
     ),

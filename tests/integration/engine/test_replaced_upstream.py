@@ -22,7 +22,7 @@ def test_a_table_that_replaced_the_upstream_under_a_pinned_epoch_is_not_read(num
     numbers.sql("INSERT INTO {upstream} VALUES (9, 'n9', 9)")
     barrier = numbers.inject()
     assert barrier is not None
-    shutil.rmtree(numbers.upstream_path)
+    shutil.rmtree(numbers.on_disk(numbers.upstream_path))
     numbers.make_upstream("id BIGINT, name STRING, price DOUBLE")
     for number in range(5, 10):
         numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'another', 0)")
@@ -39,8 +39,8 @@ def test_a_table_that_replaced_the_upstream_while_an_epoch_read_it_is_not_commit
 
     def replace(point: CrashPoint) -> None:
         if point is CrashPoint.AFTER_SNAPSHOT_COMMIT:
-            shutil.rmtree(numbers.upstream_path)
-            write_table(numbers.upstream_path, {"id": pa.array([1])})
+            shutil.rmtree(numbers.on_disk(numbers.upstream_path))
+            write_table(numbers.upstream_path, {"id": pa.array([1])}, storage_options=numbers.storage_options)
 
     crash_points.install(replace)
     with pytest.raises(errors.UpstreamReplacedError, match="rebuild the job"):
@@ -51,7 +51,7 @@ def test_a_table_that_replaced_the_upstream_while_an_epoch_read_it_is_not_commit
 def test_upstream_replaced_by_another_table(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
-    shutil.rmtree(numbers.upstream_path)
+    shutil.rmtree(numbers.on_disk(numbers.upstream_path))
     numbers.make_upstream("id BIGINT, name STRING, price DOUBLE")
     with pytest.raises(errors.UpstreamReplacedError, match="rebuild the job"):
         numbers.epoch()
