@@ -57,6 +57,10 @@ class Lakehouse:
         """Return where the files of a location lie on this machine, so that a test can damage or count them."""
         return Path(location)
 
+    def exists(self, location: str) -> bool:
+        """Return whether anything lies at a location, such as a folder without files."""
+        return self.on_disk(location).exists()
+
     def unlocked_engine(self) -> UnlockedEngine:
         """Return an engine with a session of its own, which takes no turns."""
         return UnlockedEngine(self.spark.newSession(), self.storage_options)

@@ -28,6 +28,10 @@ class BucketLakehouse(Lakehouse):
         """Return where the server keeps the objects of a location."""
         return self._s3.folder / "data" / location.removeprefix("s3a://")
 
+    def exists(self, location: str) -> bool:
+        """Return whether any object lies there: a bucket has no folders, but its server may keep empty ones."""
+        return any(path.is_file() for path in self.on_disk(location).rglob("*"))
+
     def another_engine(self) -> SparkEngine:
         """Return the engine of another driver."""
         return SparkEngine(self.spark.newSession(), self.storage_options)
