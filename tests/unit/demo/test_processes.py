@@ -34,7 +34,8 @@ def processes(tmp_path):
 def start(processes: Processes, ending: signal.Signals, words: str = "asked", code: int = 0) -> None:
     script = WAITING.format(words=words, code=code, ending=ending.name)
     processes.start("waiting", [sys.executable, "-c", script], ending=ending)
-    while "ready" not in processes.log("waiting").read_text():
+    # With its newline, which an unbuffered Python writes after the word: a signal between the two would split the line.
+    while "ready\n" not in processes.log("waiting").read_text():
         processes.require_alive()
 
 
