@@ -34,7 +34,7 @@ class RowAccount:
 
     def __init__(self, rows: JobRows, upstream: Source) -> None:
         self.rows = rows
-        self._upstream = upstream
+        self.upstream = upstream
         self._counts: dict[tuple[Offset, tuple[KeyRange, ...]], int] = {}
         self._settled: dict[tuple[str, int | None], int | None] = {}
 
@@ -53,7 +53,7 @@ class RowAccount:
 
     def _compared(self, barrier: Barrier, rows_present: int | None) -> int | None:
         offset = barrier.single_offset
-        if offset is None or not self._upstream.rows_stay:
+        if offset is None or not self.upstream.rows_stay:
             return rows_present
         read = (pinned for shown in barrier.view_after for pinned in shown.ranges)
         ranges = (EVERYTHING,) if barrier.completes else decoded(read, self.rows.scan)
@@ -69,7 +69,7 @@ class RowAccount:
 
     def bounds(self, offset: Offset, ranges: Sequence[KeyRange]) -> RowBounds:
         """Return bounds, from statistics, of the number of the job's rows in some ranges of keys as of an offset."""
-        files = self._upstream.blocks(offset, self.rows.key)
+        files = self.upstream.blocks(offset, self.rows.key)
         return row_bounds(files, ranges, self.rows.key, share=self.rows.is_restricted)
 
     def count(self, offset: Offset, ranges: Sequence[KeyRange]) -> int:

@@ -157,7 +157,7 @@ class StampedTable:
             with self.committing({"event": "create", "incarnation": identity.incarnation}, transaction):
                 self.spark.sql(statement).collect()
 
-        failure = _attempt(write)
+        failure = self._attempt(write)
         if failure is not None:
             # Despite the error, the table may exist: another process may have created it.
             remove_uncommitted_files(self.path)
@@ -182,6 +182,7 @@ class StampedTable:
     def use_up(self, transaction: str) -> None:
         """Make Delta skip every later write with a transaction id."""
         self._write_nothing(transaction, _FENCE, {"event": "fence"})
+        self.log.written_to()
 
     def fence(self, part: str, identity: ViewIdentity, barrier: Barrier) -> bool:
         """
@@ -196,7 +197,7 @@ class StampedTable:
         if written is not None:
             return written
         stamp = stamp_for(barrier, part, event=GIVEN_UP)
-        failure = _attempt(lambda: self._write_nothing(transaction_id(identity, part), barrier.epoch, stamp))
+        failure = self._attempt(lambda: self._write_nothing(transaction_id(identity, part), barrier.epoch, stamp))
         written = self._fenced_or_written(part, identity, barrier)
         if written is not None:
             return written
@@ -345,7 +346,7 @@ class StampedTable:
         """Write the part unless it is written; return whether the log shows the write, whatever Delta reported."""
         if self.is_written(part, identity, barrier):
             return True
-        failure = _attempt(write)
+        failure = self._attempt(write)
         if self.is_written(part, identity, barrier):
             return True
         if failure is not None and self._lost_to_compaction(failure, identity):
@@ -353,7 +354,7 @@ class StampedTable:
             logger.info(
                 "part %s of epoch %d conflicted with a compaction of %s; trying again", part, barrier.epoch, self.path
             )
-            failure = _attempt(write)
+            failure = self._attempt(write)
             if self.is_written(part, identity, barrier):
                 return True
         if failure is not None:
@@ -386,12 +387,13 @@ class StampedTable:
                 return stamp_of(commit).get("incarnation") == identity.incarnation
         return False
 
-
-def _attempt(write: Callable[[], None]) -> PySparkException | Py4JJavaError | None:
-    """Write, and return the error; the log shows whether the write succeeded anyway."""
-    try:
-        write()
-    except (PySparkException, Py4JJavaError) as error:
-        # Spark passes Delta's own errors, such as a conflict, to Python unchanged.
-        return error
-    return None
+    def _attempt(self, write: Callable[[], None]) -> PySparkException | Py4JJavaError | None:
+        """Write, and return the error; the log shows whether the write succeeded anyway."""
+        try:
+            write()
+        except (PySparkException, Py4JJavaError) as error:
+            # Spark passes Delta's own errors, such as a conflict, to Python unchanged.
+            return error
+        finally:
+            self.log.written_to()
+        return None

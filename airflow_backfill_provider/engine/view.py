@@ -161,6 +161,7 @@ class MaterializedView:
     def _set_finished(self, value: str, identity: ViewIdentity, epoch: int) -> None:
         with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
             self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = '{value}')")
+        self.table.log.written_to()
 
     # -------------------------------------------------------------------------------------------------- writes
 

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
 from airflow_backfill_provider.core.table_version import TableVersions
+from airflow_backfill_provider.engine.log_ahead import log_read_ahead
 from airflow_backfill_provider.engine.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
@@ -35,7 +36,7 @@ from airflow_backfill_provider.engine.spark_errors import epoch_errors
 from airflow_backfill_provider.execution.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.execution.tables import JobTables
-from airflow_backfill_provider.lake.delta_log import one_listing
+from airflow_backfill_provider.lake.one_listing import one_listing
 from airflow_backfill_provider.shapes.base import Changes
 from airflow_backfill_provider.strategies.reader import Chunk
 
@@ -105,10 +106,11 @@ class EpochEvaluator:
             epoch_errors(f"{what} {barrier.epoch} of job {barrier.job}", tables=self._tables.reader.tables),
             self._opened,
         ):
-            require_same_upstream(self._tables.settings, self._tables.catalogs)
-            register_view(self._tables.settings, self._tables.catalogs)
-            upstream.require_same_history(barrier.upstream.end)
-            yield
+            with log_read_ahead(self._tables.view.table):
+                require_same_upstream(self._tables.settings, self._tables.catalogs)
+                register_view(self._tables.settings, self._tables.catalogs)
+                upstream.require_same_history(barrier.upstream.end)
+                yield
             upstream.require_same_history(barrier.upstream.end)
 
     # --------------------------------------------------------------------------------------------- the stages

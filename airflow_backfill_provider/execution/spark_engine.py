@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,7 +134,8 @@ class SparkEngine:
         :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
         """
         meter = LoadMeter(self._spark)
-        writes = EpochEvaluator(self._tables.open(settings), barrier, since).whole_epoch()
+        with self._evaluator(settings, barrier, since) as evaluator:
+            writes = evaluator.whole_epoch()
         return replace(writes, load=meter.load())
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
@@ -144,7 +145,8 @@ class SparkEngine:
         :raises BackfillError: as :meth:`execute`.
         """
         meter = LoadMeter(self._spark)
-        writes = EpochEvaluator(self._tables.open(settings), barrier, since).changes()
+        with self._evaluator(settings, barrier, since) as evaluator:
+            writes = evaluator.changes()
         return replace(writes, load=meter.load())
 
     def read_part(
@@ -156,8 +158,19 @@ class SparkEngine:
         :raises BackfillError: as :meth:`execute`.
         """
         meter = LoadMeter(self._spark)
-        writes = EpochEvaluator(self._tables.open(settings), barrier, since).part(part)
+        with self._evaluator(settings, barrier, since) as evaluator:
+            writes = evaluator.part(part)
         return replace(writes, load=meter.load())
+
+    @contextmanager
+    def _evaluator(
+        self, settings: JobSettings, barrier: Barrier, since: TableVersions | None
+    ) -> Iterator[EpochEvaluator]:
+        try:
+            yield EpochEvaluator(self._tables.open(settings), barrier, since)
+        except BaseException:
+            self._tables.forget()
+            raise
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """

@@ -59,6 +59,18 @@ class _OpenedOffset:
     rows: DataFrame
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenedPlaces:
+    """
+    The data frame of the rows that an incarnation starts with, with their places.
+
+    :param job: the folder of the job's control tables, and the incarnation.
+    """
+
+    job: tuple[str, str]
+    rows: DataFrame
+
+
 class TableOpener:
     """
     Opens the tables of jobs in a session, and caches what is slow to open.
@@ -72,6 +84,7 @@ class TableOpener:
         self._storage_options = storage_options
         self.catalogs = Catalogs(spark)
         self._opened: _OpenedOffset | None = None
+        self._places: _OpenedPlaces | None = None
         self._accounted: RowAccount | None = None
 
     def open(self, settings: JobSettings) -> JobTables:
@@ -127,7 +140,13 @@ class TableOpener:
 
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
-        return STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
+        read = STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
+        job = settings.job["state"], settings.incarnation
+        return None if read is None else partial(self._placed_rows, job, read)
+
+    def forget(self) -> None:
+        """Forget data frames: the tables that they read may be gone, and are found or made again by new ones."""
+        self._opened = self._places = None
 
     def view(self, job: BackfillJob) -> MaterializedView:
         """
@@ -163,6 +182,13 @@ class TableOpener:
         if opened is None or (opened.job_rows, opened.offset) != (job_rows, offset):
             opened = _OpenedOffset(job_rows, offset, job_rows.at(offset))
             self._opened = opened
+        return opened.rows
+
+    def _placed_rows(self, job: tuple[str, str], read: PlacedRows) -> DataFrame:
+        """Return the rows with their places; the last job's data frame is cached, as in :meth:`_rows_at`."""
+        opened = self._places
+        if opened is None or opened.job != job:
+            opened = self._places = _OpenedPlaces(job, read())
         return opened.rows
 
     def _account(self, job_rows: JobRows, upstream: Source) -> RowAccount:

@@ -12,9 +12,7 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader, BytesIO
@@ -27,6 +25,7 @@ from deltalake.fs import DeltaStorageHandler
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
+from airflow_backfill_provider.lake.one_listing import forget, listed
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 from airflow_backfill_provider.lake.written import Written
@@ -107,23 +106,6 @@ class _Listing:
     has_pages: bool
 
 
-_HELD: ContextVar[dict[Hashable, _Listing] | None] = ContextVar("held", default=None)
-
-
-@contextmanager
-def one_listing() -> Iterator[None]:
-    """
-    List each log in an object store once until the block ends.
-
-    What the block compares is then as of one instant, and costs one request.
-    """
-    token = _HELD.set({})
-    try:
-        yield
-    finally:
-        _HELD.reset(token)
-
-
 class DeltaLog:
     """
     The commit files of one table.
@@ -143,14 +125,13 @@ class DeltaLog:
         return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
 
     def files(self) -> LogFiles:
-        """List the log; see :func:`one_listing`."""
-        held = _HELD.get()
-        if held is None or is_local(self.location):
-            listing = self._list()
-        else:
-            listing = held[self.key] = held.get(self.key) or self._list()
-        self._listing = listing
-        return listing.files
+        """List the log; see :mod:`.one_listing`."""
+        self._listing = self._list() if is_local(self.location) else listed(self.key, self._list)
+        return self._listing.files
+
+    def written_to(self) -> None:
+        """Note that this process may have written to the table, so that its log is listed again."""
+        forget(self.key)
 
     def _list(self) -> _Listing:
         selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.spark_load import load_of_all
 from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.core.table_version import TableVersions, commit_fields
+from airflow_backfill_provider.lake.one_listing import one_listing
 from airflow_backfill_provider.protocol.clock import Clock
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore
@@ -91,23 +92,31 @@ class EpochRun:
         :param seconds: the mapping to which the durations are added.
         :returns: the state, and the tables' versions after the epoch.
         """
+        barrier, settings = self.barrier, self.settings
+        with one_listing():
+            # The next epoch checks the commits after these versions, so all commits up to them must be checked here.
+            tables = self.engine.table_versions(settings, barrier, since=self.since)
+            state = self._advanced(done, writes, seconds)
+            with stage_of(StageKind.PUBLISH).entered(seconds):
+                if state.completed:
+                    self.engine.mark_finished(settings, barrier)
+                else:
+                    # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
+                    self.engine.take_back_finished(settings, barrier)
+        return state, tables
+
+    def _advanced(self, done: Barrier, writes: EpochWrites, seconds: dict[str, float]) -> BackfillState:
+        """Commit the state, unless an earlier attempt did; return it."""
         barrier, settings, store = self.barrier, self.settings, self.store
-        # The next epoch checks the commits after these versions, so all commits up to them must be checked here.
-        tables = self.engine.table_versions(settings, barrier, since=self.since)
         with stage_of(StageKind.COMMIT_STATE).entered(seconds):
-            require_current(barrier, store.settings(), store)
-            state, scan = store.state(), settings.scan
+            current = store.settings()
+            require_current(barrier, current, store)
+            state, scan = store.state_of(current), settings.scan
             if state.epoch < barrier.epoch:
                 ranges = done.chunk(scan.order)
                 state = scan.advanced(state, epoch=barrier.epoch, ranges=ranges, rows=writes.snapshot_rows)
                 store.write_state(state, settings)
-        with stage_of(StageKind.PUBLISH).entered(seconds):
-            if state.completed:
-                self.engine.mark_finished(settings, barrier)
-            else:
-                # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
-                self.engine.take_back_finished(settings, barrier)
-        return state, tables
+        return state
 
     def rows_present(self, done: Barrier, writes: EpochWrites) -> int | None:
         """Return the number of read rows that still exist after what was done of the epoch."""
@@ -178,8 +187,9 @@ def require_current(barrier: Barrier, settings: JobSettings, store: BackfillStor
         raise StateError(
             f"epoch {barrier.epoch} was pinned for another definition of job {settings.job['name']}; rebuild the job"
         )
-    if store.state().epoch > barrier.epoch:
+    state = store.state_of(settings)
+    if state.epoch > barrier.epoch:
         raise StateError(
-            f"the state of job {settings.job['name']} is of epoch {store.state().epoch}, but epoch {barrier.epoch} "
+            f"the state of job {settings.job['name']} is of epoch {state.epoch}, but epoch {barrier.epoch} "
             "is not committed; the control tables were changed by something else: rebuild the job"
         )

@@ -63,12 +63,14 @@ _DELTA = {
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
 
-_COMMITS = log_store_settings()
-"""
-Without effect on other tables than those on S3.
-
-The class is loaded when the first of them is opened.
-"""
+_S3 = {
+    # The class is loaded when the first table on S3 is opened.
+    **log_store_settings(),
+    # Before it creates a file, S3A looks whether there is one, or a folder, of that name. Names of data files are
+    # unique, and commits are conditional, so these two requests per file find nothing.
+    "spark.hadoop.fs.s3a.performance.flags": "create",
+}
+"""Without effect on other tables than those on S3."""
 
 _SHIPPED_WITH_SPARK = "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime"
 """What the connector to Kafka depends on, 50 MB that every Spark has."""
@@ -109,7 +111,7 @@ def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
     :param rows: the most rows that the application reads, if known.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
-    return {**_DELTA, **_COMMITS, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else _CLUSTER)}
+    return {**_DELTA, **_S3, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else _CLUSTER)}
 
 
 def spark_environment() -> dict[str, str]:

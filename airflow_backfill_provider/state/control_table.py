@@ -133,11 +133,20 @@ class ControlTable(ControlTableReader):
             before, number = table.version(), self._writes(table) + 1
             write = decide(self._remembered(table, reading))
             if write is not None:
-                self._write(table, write, number)
-                self._compact(table)
-                self._clean(table, before)
+                with self._writing():
+                    self._write(table, write, number)
+                    self._compact(table)
+                    self._clean(table, before)
             if not is_local(self.location):
                 self._keep_open(table)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """List the log again afterwards: it has another commit, be it of this writer or of one that was faster."""
+        try:
+            yield
+        finally:
+            self._log.written_to()
 
     def _open_for_writing(self) -> DeltaTable:
         """
@@ -197,7 +206,7 @@ class ControlTable(ControlTableReader):
         :raises OvertakenError: if another writer committed meanwhile.
         """
         rows = self._migrated_rows(table)
-        with self._racing(table.version()):
+        with self._writing(), self._racing(table.version()):
             write_deltalake(
                 table,
                 rows,

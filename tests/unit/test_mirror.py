@@ -59,6 +59,7 @@ WITHOUT = {
     # What works on Spark alone.
     "engine/catalog.py": on_spark("test_catalog_tables"),
     "engine/key_removal.py": on_spark("test_key_removal"),
+    "engine/log_ahead.py": Untested("it saves requests to a real server", "tests/integration/s3/test_requests.py"),
     "engine/key_variable.py": on_spark("test_key_removal"),
     "engine/merging.py": on_spark("test_small_changes"),
     "engine/created_types.py": on_spark("test_upstream_schemas"),

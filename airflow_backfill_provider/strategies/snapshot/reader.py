@@ -141,7 +141,8 @@ class FilesReader(SnapshotReader):
         """Return the rows in some ranges."""
         del barrier
         context = self._context
-        files, offset = files_of(context.upstream), context.settings.first_offset
+        # The account keeps its upstream from epoch to epoch, and that keeps the pinned version open.
+        files, offset = files_of(context.account.upstream), context.settings.first_offset
         return nullcontext(FilesChunk(context.job_rows, files, offset, ranges))
 
     def check(self, barrier: Barrier) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog, one_listing
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.one_listing import one_listing
 from airflow_backfill_provider.lake.table_properties import table_properties
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of

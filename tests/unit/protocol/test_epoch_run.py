@@ -55,7 +55,7 @@ def current(*, state_epoch=2, **changes):
     settings = settings_of(**changes)
     barrier = barrier_of(3, definition=settings_of().definition_digest)
     state = state_of(InProgress((5,), 1), epoch=state_epoch)
-    require_current(barrier, settings, SimpleNamespace(state=lambda: state))
+    require_current(barrier, settings, SimpleNamespace(state_of=lambda _: state))
 
 
 @pytest.mark.parametrize("state_epoch", [2, 3])
