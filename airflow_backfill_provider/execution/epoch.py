@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cached_property
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -54,7 +55,6 @@ class EpochEvaluator:
         self._barrier = barrier
         self._since = since
         self._rows = tables.job_rows
-        self._visible: Column = tables.job_rows.is_read(barrier.read_before)
         self._net: DataFrame | None = None
         self._measured: MeasuredChanges = NO_CHANGES
         self._chunks: dict[int, Chunk] = {}
@@ -113,6 +113,11 @@ class EpochEvaluator:
                 yield
             upstream.require_same_history(barrier.upstream.end)
 
+    @cached_property
+    def _visible(self) -> Column:
+        """The condition that a row was read before the epoch."""
+        return self._rows.is_read(self._barrier.read_before)
+
     # --------------------------------------------------------------------------------------------- the stages
 
     def _take(self, stages: Iterable[Stage]) -> None:
@@ -133,15 +138,21 @@ class EpochEvaluator:
         table_versions(self._tables, self._barrier, self._since)
 
     def _find_changes(self) -> None:
-        """Find the window's changes and count them."""
-        self._tables.reader.check(self._barrier)
-        barrier, rows, visible = self._barrier, self._rows, self._visible
+        """Find the window's changes and count them; meanwhile, the strategy checks what it reads."""
+        # Either leaves a core idle at times, and the check of a large upstream's keys takes as long as the changes.
+        with ThreadPoolExecutor(max_workers=1) as checker:
+            checked = checker.submit(self._tables.reader.check, self._barrier)
+            self._count_changes()
+            checked.result()
+
+    def _count_changes(self) -> None:
+        barrier, rows = self._barrier, self._rows
         net = self._net_changes()
         if net is not None:
-            self._hold(net, measure_changes(rows, net, visible))
+            self._hold(net, measure_changes(rows, net, self._visible))
             if self._measured.some_doubtful:
                 net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist()
-                self._hold(net, measure_changes(rows, net, visible))
+                self._hold(net, measure_changes(rows, net, self._visible))
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
@@ -160,9 +171,11 @@ class EpochEvaluator:
         the changes that the strategy keeps.
         """
         tables, barrier, rows = self._tables, self._barrier, self._rows
+        if not barrier.has_changes:
+            return None
         shown = barrier.view_before if barrier.publishes else ()
         kept = tables.reader.wanted(self._visible, barrier)
-        if not barrier.has_changes or not (shown or kept is not None):
+        if not (shown or kept is not None):
             return None
         after, to_offset = barrier.changes_after, barrier.upstream.to_offset
         tables.upstream.require_used_columns(after, to_offset, tables.settings.upstream)
