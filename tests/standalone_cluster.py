@@ -32,6 +32,8 @@ SMALL = {
     "spark.executor.memory": "512m",
 }
 
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+
 
 class Cluster:
     """
@@ -63,7 +65,7 @@ class Cluster:
             process
             for daemon in self._daemons
             for process in psutil.Process(daemon.pid).children(recursive=True)
-            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+            if process.status() != psutil.STATUS_ZOMBIE and _EXECUTOR in " ".join(process.cmdline())
         ]
         executors[0].kill()
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime.process_group import end_group
 from airflow_backfill_provider.runtime.spark_settings import S3_FOLDER, jars_folder, storage_options_to_environment
 from demo.s3_server import S3Server
 from tests.integration.s3.proxy import FailingProxy
@@ -35,7 +36,7 @@ from tests.warm_engine import warm_engine
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 ROWS, ROWS_OF_AN_EPOCH = 800, 200
-LATENCY = 0.2
+LATENCY = 0.1
 """Seconds of a request, so that what is killed is in the middle of its work."""
 
 ONE_CORE = {"spark.cores.max": "1"}
@@ -111,8 +112,12 @@ def test_an_epoch_outlives_an_executor_and_a_worker_and_is_done_once_if_its_driv
     def in_the_middle(lose: Callable[[subprocess.Popen[str]], None]) -> subprocess.Popen[str]:
         proxy.requests()
         running = begin([*submit, *next_epoch(backfill)], environment)
-        wait_until_data_is_read(proxy, running)
-        lose(running)
+        try:
+            wait_until_data_is_read(proxy, running)
+            lose(running)
+        except BaseException:
+            end_group(running, 5)
+            raise
         return running
 
     finish(in_the_middle(lambda _: cluster.kill_executor()))
