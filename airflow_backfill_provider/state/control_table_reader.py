@@ -32,6 +32,7 @@ from airflow_backfill_provider.lake.storage import (
 )
 from airflow_backfill_provider.lake.written import Written
 from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.file_rows import FileRows
 from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations, layout_of, with_layout
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import (
@@ -90,6 +91,7 @@ class ControlTableReader:
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
         self._log = DeltaLog(location, storage_options)
+        self._files = FileRows(location, storage_options)
         self._opened: _Opened | None = None
         self._remove_copy: Callable[[], object] | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
@@ -266,7 +268,9 @@ class ControlTableReader:
 
     def _read(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
         """Read rows, check their stamps, and return them without stamps."""
-        rows = self._stored_rows(table, str(wanted) if wanted else None)
+        rows = self._rows_of_files(table, wanted)
+        if rows is None:
+            rows = self._stored_rows(table, str(wanted) if wanted else None)
         require_stamps(rows, self.location)
         if not isinstance(wanted, str):
             self._require_all(table, rows, wanted)
@@ -288,6 +292,14 @@ class ControlTableReader:
             between = self._stored_rows(table, f"{VERSION} >= {min(there)}")
             require_stamps(between, self.location)
             require_writes(between, newest, self.location)
+
+    def _rows_of_files(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table | None:
+        """Return rows from files that are read as a whole; ``None`` if deltalake should read them."""
+        if isinstance(wanted, str) or self._is_old(table):
+            return None
+        with self._readable():
+            rows = self._files.read(table, wanted)
+            return None if rows is None else rows.select(self._stored.names).cast(self._stored).sort_by(VERSION)
 
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
         with self._readable():

@@ -55,6 +55,7 @@ WITHOUT = {
     "sources/numbered_files.py": Untested("an interface", f"{ENGINE}/test_snapshot.py"),
     "strategies/cost.py": Untested("a value without rules", None),
     "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),
+    "state/file_rows.py": Untested("it saves requests to a real server", "tests/integration/s3/test_known_tables.py"),
     "lake/exclusive_commits.py": Untested("it asks a real server", "tests/integration/s3/test_exclusive_commits.py"),
     # What works on Spark alone.
     "engine/catalog.py": on_spark("test_catalog_tables"),

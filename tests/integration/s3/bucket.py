@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -35,3 +37,9 @@ class BucketLakehouse(Lakehouse):
     def another_engine(self) -> SparkEngine:
         """Return the engine of another driver."""
         return SparkEngine(self.spark.newSession(), self.storage_options)
+
+
+def let_an_hour_pass(folder: Path) -> None:
+    """Make the log of a table older; what was committed within the last seconds is looked at again and again."""
+    for file in folder.rglob("*.json"):
+        os.utime(file, (time.time() - 3600, file.stat().st_mtime - 3600))

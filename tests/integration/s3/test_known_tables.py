@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.core.errors import StateError, StateLayoutError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.one_listing import one_listing
 from airflow_backfill_provider.lake.table_properties import table_properties
@@ -19,6 +18,7 @@ from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.control_table import ControlTable
+from tests.integration.s3.bucket import let_an_hour_pass
 from tests.integration.s3.proxy import FailingProxy
 from tests.unit.state.counted_table import SCHEMA, add_next, numbers
 
@@ -54,12 +54,6 @@ def folder_of(proxy: FailingProxy, location: str) -> Path:
     return Path(proxy.folder, "data", location.removeprefix("s3a://"))
 
 
-def let_an_hour_pass(proxy: FailingProxy, location: str) -> None:
-    """Make a table's files older."""
-    for file in folder_of(proxy, location).rglob("*.json"):
-        os.utime(file, (time.time() - 3600, file.stat().st_mtime - 3600))
-
-
 def append(proxy: FailingProxy, location: str) -> None:
     write_deltalake(location, ROW, mode="append", storage_options=proxy.storage_options)
 
@@ -68,7 +62,7 @@ def test_properties_are_asked_for_with_one_request(
     proxy: FailingProxy, location: str, create: Callable[[str], None]
 ) -> None:
     create("1")
-    let_an_hour_pass(proxy, location)
+    let_an_hour_pass(folder_of(proxy, location))
     for _ in range(2):
         assert table_properties(location, proxy.storage_options) == {"mine": "1"}
     proxy.requests()
@@ -97,7 +91,7 @@ def test_a_table_that_was_replaced_is_another_one(
 
 def test_a_commit_is_read_once(proxy: FailingProxy, location: str, create: Callable[[str], None]) -> None:
     create("1")
-    let_an_hour_pass(proxy, location)
+    let_an_hour_pass(folder_of(proxy, location))
     for _ in range(2):
         log = DeltaLog(location, proxy.storage_options)
         assert log.versions() == [0]
@@ -115,7 +109,10 @@ def test_one_listing_serves_a_comparison(proxy: FailingProxy, location: str, cre
         proxy.requests()
         assert DeltaLog(location, proxy.storage_options).versions() == [0]
         assert len(proxy.requests()) == 0
-    assert DeltaLog(location, proxy.storage_options).versions() == [0, 1]
+        DeltaLog(location, proxy.storage_options).written_to()
+        assert DeltaLog(location, proxy.storage_options).versions() == [0, 1]
+        append(proxy, location)
+    assert DeltaLog(location, proxy.storage_options).versions() == [0, 1, 2]
 
 
 @pytest.mark.exhaustive
@@ -155,3 +152,60 @@ def test_a_control_table_that_replaced_another_is_noticed(proxy: FailingProxy, l
     shutil.rmtree(root / "one")
     shutil.copytree(root / "other", root / "one")
     assert table.read().column("who").to_pylist() == ["somebody else"]
+
+
+class TestFilesOfControlTables:
+    """Their rows are read by whole files, with the same checks as through deltalake."""
+
+    @pytest.fixture
+    def written(self, proxy: FailingProxy, location: str) -> ControlTable:
+        """A table whose rows lie in five files."""
+        table = ControlTable(location, SCHEMA, proxy.storage_options)
+        table.create()
+        for _ in range(5):
+            add_next(table)
+        return table
+
+    @pytest.fixture
+    def another(self, proxy: FailingProxy, written: ControlTable) -> ControlTable:
+        """The same table, of a process that knows nothing."""
+        return ControlTable(written.location, SCHEMA, proxy.storage_options)
+
+    def test_rows_are_those_that_deltalake_finds(self, written: ControlTable, another: ControlTable) -> None:
+        assert numbers(another) == [1, 2, 3, 4, 5] == numbers(another, "n > 0")
+        assert another.read_since("n", 4) == written.read("n >= 4").sort_by("n")
+        assert another.read_since("n", 6).num_rows == 0
+        assert another.read().schema == written.read("n > 0").schema
+
+    def test_each_file_is_read_once_with_two_requests(
+        self, proxy: FailingProxy, written: ControlTable, another: ControlTable
+    ) -> None:
+        def of_data(table: ControlTable) -> int:
+            proxy.requests()
+            numbers(table)
+            return sum(asked.path.endswith(".parquet") for asked in proxy.requests())
+
+        assert of_data(another) == 5 * 2
+        add_next(written)
+        assert of_data(another) == 2
+        assert of_data(another) == 0
+
+    def test_only_files_with_wanted_rows_are_read(self, proxy: FailingProxy, another: ControlTable) -> None:
+        proxy.requests()
+        assert another.read_since("n", 5).column("n").to_pylist() == [5]
+        assert sum(asked.path.endswith(".parquet") for asked in proxy.requests()) == 2
+
+    @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:30])])
+    def test_a_file_that_is_gone_or_damaged_is_an_error(
+        self, proxy: FailingProxy, another: ControlTable, damage: Callable[[Path], object]
+    ) -> None:
+        damage(next(folder_of(proxy, another.location).glob("*.parquet")))
+        with pytest.raises(StateLayoutError, match="cannot be read"):
+            another.read()
+
+    def test_a_row_that_was_edited_is_an_error(self, proxy: FailingProxy, another: ControlTable) -> None:
+        """I6."""
+        table = DeltaTable(another.location, storage_options=proxy.storage_options)
+        table.update(updates={"who": "'somebody else'"}, predicate="n = 3")
+        with pytest.raises(StateError):
+            another.read()
