@@ -30,6 +30,7 @@ from airflow_backfill_provider.core.decimals import rounded_down, rounded_up
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows
@@ -110,7 +111,10 @@ class DataFiles:
             return self._stored
         try:
             with storage_errors(self._path):
-                hidden = hidden_row_counts(self.storage, self.version)
+                log = DeltaLog(self._path, self._options)
+                # Of a commit that is listed, it is known whether it was read before.
+                log.files()
+                hidden = hidden_row_counts(self.storage, self.version, log.lines)
         except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             # deltalake may still read a log that this code cannot parse.
             return [count._replace(is_exact=False) for count in self._stored]

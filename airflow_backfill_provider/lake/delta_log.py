@@ -180,7 +180,7 @@ class DeltaLog:
         """Return the entries of one commit, each by its kind; ``None`` if its file does not exist."""
         with log_errors(self.location):
             try:
-                return [json.loads(line) for line in self._lines(version) if line.strip()]
+                return [json.loads(line) for line in self.lines(version) if line.strip()]
             except FileNotFoundError:
                 return None
 
@@ -189,7 +189,7 @@ class DeltaLog:
         found = None
         with log_errors(self.location):
             try:
-                for line in self._lines(version):
+                for line in self.lines(version):
                     # The word may also occur elsewhere in a line, so parse it to be sure.
                     if _METADATA in line and "metaData" in (action := json.loads(line)):
                         found = action["metaData"]
@@ -215,16 +215,16 @@ class DeltaLog:
     def _info(self, version: int) -> Mapping[str, object]:
         """Return the ``commitInfo`` of a commit; empty if the commit is gone, or has none."""
         try:
-            for line in self._lines(version):
+            for line in self.lines(version):
                 if line.startswith(_COMMIT_INFO):
                     return dict(json.loads(line)["commitInfo"])
         except FileNotFoundError:
             pass
         return {}
 
-    def _lines(self, version: int) -> Iterator[bytes]:
+    def lines(self, version: int) -> Iterator[bytes]:
         """
-        Yield the lines of a commit file.
+        Yield the lines of a commit file; a small one in an object store is read once, as long as listings show it.
 
         :raises FileNotFoundError: if it does not exist.
         """

@@ -8,7 +8,7 @@ table. The log has the number of hidden rows in the entry of each deletion vecto
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,7 +25,7 @@ Hidden = dict[str, int | None]
 """File → number of its hidden rows; ``None`` if the log's entry is invalid."""
 
 
-def hidden_row_counts(files: arrow_fs.FileSystem, version: int) -> Hidden:
+def hidden_row_counts(files: arrow_fs.FileSystem, version: int, lines_of: Callable[[int], Iterable[bytes]]) -> Hidden:
     """
     Return the number of hidden rows of each file with a deletion vector.
 
@@ -33,6 +33,7 @@ def hidden_row_counts(files: arrow_fs.FileSystem, version: int) -> Hidden:
 
     :param files: file system rooted at the table.
     :param version: the version to read.
+    :param lines_of: reads the lines of a commit.
     :raises OSError: if the log cannot be read, or begins after the version.
     :raises ValueError: if an entry is invalid.
     """
@@ -42,7 +43,7 @@ def hidden_row_counts(files: arrow_fs.FileSystem, version: int) -> Hidden:
         hidden |= dict(_of_checkpoint(files, path))
     # The newest entry of a file counts: each change of its deletion vector adds the file again.
     for commit in range(checkpoint + 1, version + 1):
-        hidden |= dict(_of_json(files, f"_delta_log/{commit:020d}.json"))
+        hidden |= dict(_of_lines(files, lines_of(commit)))
     return {path: rows for path, rows in hidden.items() if rows != 0}
 
 
@@ -72,7 +73,10 @@ def _of_adds(adds: pa.ChunkedArray) -> Iterator[tuple[str, int | None]]:
 
 def _of_json(files: arrow_fs.FileSystem, path: str) -> Iterator[tuple[str, int | None]]:
     with files.open_input_file(path) as source:
-        lines = source.read().split(b"\n")
+        yield from _of_lines(files, source.read().split(b"\n"))
+
+
+def _of_lines(files: arrow_fs.FileSystem, lines: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
     for line in lines:
         action: dict[str, Any] = json.loads(line) if _ADDED in line or b'"sidecar"' in line else {}
         if added := action.get("add"):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.row_counts import RowCount
 from airflow_backfill_provider.lake.table_files import table_files
@@ -91,7 +92,8 @@ def log(tmp_path):
 
 
 def hidden(folder, version):
-    return hidden_row_counts(arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem()), version)
+    files = arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem())
+    return hidden_row_counts(files, version, DeltaLog(str(folder)).lines)
 
 
 VECTOR = pa.struct([("storageType", pa.string()), ("cardinality", pa.int64())])
