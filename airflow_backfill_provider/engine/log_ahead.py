@@ -22,21 +22,20 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def log_read_ahead(table: StampedTable) -> Iterator[None]:
-    """Read the log of a table that will be written to in the background; wait for it at the end of the block."""
+    """Read the log of a table that will be written to in the background; wait for it at the end, unless it fails."""
     if is_local(table.path):
         yield
         return
-    reading = threading.Thread(target=_read_log, args=(table,), name="read the log ahead")
+    # After an error nothing waits for it: a store that does not answer is asked again for minutes.
+    reading = threading.Thread(target=_read_log, args=(table,), name="read the log ahead", daemon=True)
     reading.start()
-    try:
-        yield
-    finally:
-        reading.join()
+    yield
+    reading.join()
 
 
 def _read_log(table: StampedTable) -> None:
     try:
         # Delta keeps the state that it computes for this, as long as the table has no new commit.
         table.spark.sql(f"DESCRIBE DETAIL {table.sql_name}").collect()
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
         logger.debug("%s was not read ahead: %s", table.path, error)

@@ -26,6 +26,9 @@ from airflow_backfill_provider.sources import Source, open_source
 from airflow_backfill_provider.strategies import KINDS as STRATEGIES
 from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
+_Incarnation = tuple[str, str]
+"""The folder of a job's control tables, and the incarnation."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTables:
@@ -61,14 +64,18 @@ class _OpenedOffset:
 
 @dataclass(frozen=True, slots=True)
 class _OpenedPlaces:
-    """
-    The data frame of the rows that an incarnation starts with, with their places.
+    """The data frame of the rows that an incarnation starts with, with their places."""
 
-    :param job: the folder of the job's control tables, and the incarnation.
-    """
-
-    job: tuple[str, str]
+    incarnation: _Incarnation
     rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class _Accounted:
+    """The account of an incarnation's rows."""
+
+    incarnation: _Incarnation
+    account: RowAccount
 
 
 class TableOpener:
@@ -85,7 +92,7 @@ class TableOpener:
         self.catalogs = Catalogs(spark)
         self._opened: _OpenedOffset | None = None
         self._places: _OpenedPlaces | None = None
-        self._accounted: RowAccount | None = None
+        self._accounted: _Accounted | None = None
 
     def open(self, settings: JobSettings) -> JobTables:
         """Return a job's tables, with the session's settings pinned."""
@@ -94,7 +101,7 @@ class TableOpener:
         job = settings.definition
         upstream = self.upstream(job).as_created(settings.upstream)
         job_rows = self.job_rows(job, settings.upstream, settings)
-        account = self._account(job_rows, upstream)
+        account = self._account(_incarnation(settings), job_rows, upstream)
         context = ReaderContext(
             spark=self._spark,
             settings=settings,
@@ -141,8 +148,7 @@ class TableOpener:
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
         read = STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
-        job = settings.job["state"], settings.incarnation
-        return None if read is None else partial(self._placed_rows, job, read)
+        return None if read is None else partial(self._placed_rows, _incarnation(settings), read)
 
     def forget(self) -> None:
         """Forget data frames: the tables that they read may be gone, and are found or made again by new ones."""
@@ -184,15 +190,20 @@ class TableOpener:
             self._opened = opened
         return opened.rows
 
-    def _placed_rows(self, job: tuple[str, str], read: PlacedRows) -> DataFrame:
-        """Return the rows with their places; the last job's data frame is cached, as in :meth:`_rows_at`."""
+    def _placed_rows(self, incarnation: _Incarnation, read: PlacedRows) -> DataFrame:
+        """Return the rows with their places; the last incarnation's data frame is cached, as in :meth:`_rows_at`."""
         opened = self._places
-        if opened is None or opened.job != job:
-            opened = self._places = _OpenedPlaces(job, read())
+        if opened is None or opened.incarnation != incarnation:
+            opened = self._places = _OpenedPlaces(incarnation, read())
         return opened.rows
 
-    def _account(self, job_rows: JobRows, upstream: Source) -> RowAccount:
-        """Return the account of a job's rows; the last one is cached with its counts."""
-        if self._accounted is None or self._accounted.rows != job_rows:
-            self._accounted = RowAccount(job_rows, upstream)
-        return self._accounted
+    def _account(self, incarnation: _Incarnation, job_rows: JobRows, upstream: Source) -> RowAccount:
+        """Return the account of a job's rows; the last one is cached with its counts, and keeps its upstream open."""
+        accounted = self._accounted
+        if accounted is None or (accounted.incarnation, accounted.account.rows) != (incarnation, job_rows):
+            accounted = self._accounted = _Accounted(incarnation, RowAccount(job_rows, upstream))
+        return accounted.account
+
+
+def _incarnation(settings: JobSettings) -> _Incarnation:
+    return settings.job["state"], settings.incarnation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -30,12 +31,18 @@ VECTORS = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": 
 @pytest.fixture
 def scattered(lakehouse: Lakehouse) -> Lakehouse:
     """Four files of ten rows, whose keys overlap all over."""
+    make_files(lakehouse, rows=10)
+    return lakehouse
+
+
+def make_files(lakehouse: Lakehouse, *, rows: int) -> None:
+    """Create an upstream of four files."""
     lakehouse.make_upstream("id BIGINT, name STRING", VECTORS)
     for remainder in range(4):
         lakehouse.sql(
-            f"INSERT INTO {{upstream}} SELECT /*+ COALESCE(1) */ id * 4 + {remainder}, concat('n', id) FROM range(10)"
+            f"INSERT INTO {{upstream}} SELECT /*+ COALESCE(1) */ id * 4 + {remainder}, concat('n', id) "
+            f"FROM range({rows})"
         )
-    return lakehouse
 
 
 def begin(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
@@ -242,6 +249,17 @@ def test_keys_in_different_files_that_repeat_are_found_before_the_view_is_finish
 
 
 @pytest.mark.exhaustive
+def test_a_rebuild_reads_the_files_of_a_table_that_was_made_anew(scattered: Lakehouse) -> None:
+    """I6; one process has both tables open, and both have the same versions."""
+    begin(scattered, rate_limit=20)
+    scattered.epoch()
+    shutil.rmtree(scattered.on_disk(scattered.upstream_path))
+    make_files(scattered, rows=12)
+    scattered.rebuild(strategy="snapshot", query=QUERY, rate_limit=24)
+    scattered.finish()
+    scattered.assert_truth()
+
+
 def test_a_part_of_the_upstream(scattered: Lakehouse) -> None:
     begin(scattered, restrict_to={"vnodes": [0, 2], "keys": {"after": [3], "up_to": [30]}}, rate_limit=6)
     scattered.epoch()
