@@ -16,7 +16,7 @@ from tests.integration.s3.proxy import FailingProxy
 
 pytestmark = pytest.mark.spark
 
-MOST = {"poll": 1, "idle injection": 6, "injection": 29, "epoch": 56, "epoch of changes": 85}
+MOST = {"poll": 1, "idle injection": 6, "injection": 30, "epoch": 59, "epoch of changes": 88}
 """How many requests a step may cost in a process that has run one before, on logs of a few commits."""
 
 
