@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +26,9 @@ from airflow_backfill_provider.shapes.base import JobQuery, ViewWriter, WriterCo
 from airflow_backfill_provider.sources import Source, open_source
 from airflow_backfill_provider.strategies import KINDS as STRATEGIES
 from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _Incarnation = tuple[str, str]
 """The folder of a job's control tables, and the incarnation."""
@@ -53,29 +57,28 @@ class JobTables:
     catalogs: Catalogs
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenedOffset:
-    """The data frame of the upstream's rows as of an offset."""
+class _Last(Generic[Key, Value]):
+    """The value that was made last, kept as long as the same is asked for."""
 
-    job_rows: JobRows
-    offset: Offset
-    rows: DataFrame
+    def __init__(self) -> None:
+        self._kept: tuple[Key, Value] | None = None
 
+    def of(self, key: Key, make: Callable[[], Value]) -> Value:
+        """
+        Return the value of a key.
 
-@dataclass(frozen=True, slots=True)
-class _OpenedPlaces:
-    """The data frame of the rows that an incarnation starts with, with their places."""
+        :param key: compared, and not hashed.
+        :param make: makes the value, if the last one is of another key.
+        """
+        # Parts of a chunk are read by threads, so another one may forget or replace what is kept.
+        kept = self._kept
+        if kept is None or kept[0] != key:
+            kept = self._kept = key, make()
+        return kept[1]
 
-    incarnation: _Incarnation
-    rows: DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class _Accounted:
-    """The account of an incarnation's rows."""
-
-    incarnation: _Incarnation
-    account: RowAccount
+    def forget(self) -> None:
+        """Forget the value."""
+        self._kept = None
 
 
 class TableOpener:
@@ -90,9 +93,9 @@ class TableOpener:
         self._spark = spark
         self._storage_options = storage_options
         self.catalogs = Catalogs(spark)
-        self._opened: _OpenedOffset | None = None
-        self._places: _OpenedPlaces | None = None
-        self._accounted: _Accounted | None = None
+        self._rows: _Last[tuple[JobRows, Offset], DataFrame] = _Last()
+        self._places: _Last[_Incarnation, DataFrame] = _Last()
+        self._accounts: _Last[tuple[_Incarnation, JobRows], RowAccount] = _Last()
 
     def open(self, settings: JobSettings) -> JobTables:
         """Return a job's tables, with the session's settings pinned."""
@@ -101,7 +104,8 @@ class TableOpener:
         job = settings.definition
         upstream = self.upstream(job).as_created(settings.upstream)
         job_rows = self.job_rows(job, settings.upstream, settings)
-        account = self._account(_incarnation(settings), job_rows, upstream)
+        # The last account is cached with its counts, and keeps its upstream open.
+        account = self._accounts.of((_incarnation(settings), job_rows), lambda: RowAccount(job_rows, upstream))
         context = ReaderContext(
             spark=self._spark,
             settings=settings,
@@ -148,11 +152,13 @@ class TableOpener:
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
         read = STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
-        return None if read is None else partial(self._placed_rows, _incarnation(settings), read)
+        # Kept for the reason that :meth:`_rows_at` gives.
+        return None if read is None else partial(self._places.of, _incarnation(settings), read)
 
     def forget(self) -> None:
         """Forget data frames: the tables that they read may be gone, and are found or made again by new ones."""
-        self._opened = self._places = None
+        self._rows.forget()
+        self._places.forget()
 
     def view(self, job: BackfillJob) -> MaterializedView:
         """
@@ -184,25 +190,7 @@ class TableOpener:
         The last offset's data frame is cached, because the rows at an offset never change, and Delta lists the files
         again for each data frame, which takes longer than the rest of planning.
         """
-        opened = self._opened
-        if opened is None or (opened.job_rows, opened.offset) != (job_rows, offset):
-            opened = _OpenedOffset(job_rows, offset, job_rows.at(offset))
-            self._opened = opened
-        return opened.rows
-
-    def _placed_rows(self, incarnation: _Incarnation, read: PlacedRows) -> DataFrame:
-        """Return the rows with their places; the last incarnation's data frame is cached, as in :meth:`_rows_at`."""
-        opened = self._places
-        if opened is None or opened.incarnation != incarnation:
-            opened = self._places = _OpenedPlaces(incarnation, read())
-        return opened.rows
-
-    def _account(self, incarnation: _Incarnation, job_rows: JobRows, upstream: Source) -> RowAccount:
-        """Return the account of a job's rows; the last one is cached with its counts, and keeps its upstream open."""
-        accounted = self._accounted
-        if accounted is None or (accounted.incarnation, accounted.account.rows) != (incarnation, job_rows):
-            accounted = self._accounted = _Accounted(incarnation, RowAccount(job_rows, upstream))
-        return accounted.account
+        return self._rows.of((job_rows, offset), partial(job_rows.at, offset))
 
 
 def _incarnation(settings: JobSettings) -> _Incarnation:

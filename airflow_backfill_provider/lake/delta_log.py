@@ -234,9 +234,14 @@ class DeltaLog:
                 yield from BufferedReader(file)
             return
         commit = self.key, version, known
-        yield from BytesIO(CONTENTS.of(commit, lambda: self._content(path)))
+        yield from BytesIO(CONTENTS.of(commit, lambda: self.content(path)))
 
-    def _content(self, path: str) -> bytes:
+    def content(self, path: str) -> bytes:
+        """
+        Return the content of a file of the table.
+
+        :param path: relative to the table.
+        """
         with self._files.open_input_file(path) as file:
             return bytes(file.read())
 

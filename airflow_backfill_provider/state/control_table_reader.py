@@ -91,7 +91,7 @@ class ControlTableReader:
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
         self._log = DeltaLog(location, storage_options)
-        self._files = FileRows(location, storage_options)
+        self._files = FileRows(self._log)
         self._opened: _Opened | None = None
         self._remove_copy: Callable[[], object] | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)

@@ -7,19 +7,16 @@ requests, one after the other, and one file after the other. To read a whole fil
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping
-from functools import cached_property
 from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
+from cachetools import LRUCache
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.state.conditions import Since
 
 _LARGEST = 256 << 10
@@ -30,18 +27,12 @@ class FileRows:
     """
     The rows of a table's data files.
 
-    :param location: the table's canonical location.
-    :param storage_options: options of the object store, as deltalake takes them.
+    :param log: the table's log, which reads the files.
     """
 
-    def __init__(self, location: str, storage_options: Mapping[str, str] | None) -> None:
-        self._location = location
-        self._options = dict(storage_options or {})
-        self._known: OrderedDict[str, pa.Table] = OrderedDict()
-
-    @cached_property
-    def _storage(self) -> arrow_fs.FileSystem:
-        return arrow_fs.PyFileSystem(DeltaStorageHandler(self._location, self._options))
+    def __init__(self, log: DeltaLog) -> None:
+        self._log = log
+        self._known: LRUCache[str, pa.Table] = LRUCache(_MOST_FILES)
 
     def read(self, table: DeltaTable, since: Since | None) -> pa.Table | None:
         """
@@ -70,12 +61,6 @@ class FileRows:
         return rows.filter(pc.greater_equal(rows.column(since.column), since.value))
 
     def _rows_of(self, path: str) -> pa.Table:
-        rows = self._known.get(path)
-        if rows is None:
-            with self._storage.open_input_file(path) as file:
-                rows = pq.read_table(BytesIO(file.read()))
-            self._known[path] = rows
-        self._known.move_to_end(path)
-        while len(self._known) > _MOST_FILES:
-            self._known.popitem(last=False)
-        return rows
+        if path not in self._known:
+            self._known[path] = pq.read_table(BytesIO(self._log.content(path)))
+        return self._known[path]
