@@ -111,10 +111,7 @@ class DataFiles:
             return self._stored
         try:
             with storage_errors(self._path):
-                log = DeltaLog(self._path, self._options)
-                # Of a commit that is listed, it is known whether it was read before.
-                log.files()
-                hidden = hidden_row_counts(self.storage, self.version, log.lines)
+                hidden = hidden_row_counts(DeltaLog(self._path, self._options), self.version)
         except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             # deltalake may still read a log that this code cannot parse.
             return [count._replace(is_exact=False) for count in self._stored]

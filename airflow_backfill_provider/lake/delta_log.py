@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.lake.checkpoints import checkpoints_in
 from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
 from airflow_backfill_provider.lake.one_listing import forget, listed
 from airflow_backfill_provider.lake.schemas import TableSchema
@@ -33,9 +33,6 @@ from airflow_backfill_provider.lake.written import Written
 _COMMIT_INFO = b'{"commitInfo":'
 _METADATA = b'"metaData"'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
-_CHECKPOINT_FILE = re.compile(
-    r"(?:^|/)(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[^./]+)?\.(?:parquet|json)$"
-)
 
 _OF_A_PAGE = 1_000
 """How many files of a log an object store lists in one request."""
@@ -74,11 +71,11 @@ class LogFiles:
     The files of a log, from one listing.
 
     :param commits: version → when its commit file was written, in milliseconds; ascending.
-    :param checkpoints: versions with a complete checkpoint, ascending.
+    :param checkpoints: version with a complete checkpoint → the paths of its files; ascending.
     """
 
     commits: Mapping[int, int]
-    checkpoints: Sequence[int]
+    checkpoints: Mapping[int, Sequence[str]]
 
     def oldest_readable(self) -> int:
         """
@@ -90,6 +87,15 @@ class LogFiles:
         if oldest == 0:
             return 0
         return next((version for version in self.checkpoints if version >= oldest - 1), oldest)
+
+    def newest_checkpoint(self, version: int) -> tuple[int, Sequence[str]]:
+        """
+        Return the newest complete checkpoint at or before a version, and the paths of its files.
+
+        :returns: version -1 and no files, if there is none.
+        """
+        newest = max((found for found in self.checkpoints if found <= version), default=-1)
+        return newest, self.checkpoints.get(newest, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +124,11 @@ class DeltaLog:
         self.location = location
         self._options = dict(storage_options or {})
         self.key: LogKey = (location, tuple(sorted(self._options.items())))
-        self._listing = _Listing(LogFiles({}, ()), {}, has_pages=False)
+        self._listing = _Listing(LogFiles({}, {}), {}, has_pages=False)
 
     @cached_property
-    def _files(self) -> arrow_fs.FileSystem:
+    def storage(self) -> arrow_fs.FileSystem:
+        """File system rooted at the table."""
         return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
 
     def files(self) -> LogFiles:
@@ -136,18 +143,12 @@ class DeltaLog:
     def _list(self) -> _Listing:
         selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
         with storage_errors(self.location):
-            found = self._files.get_file_info(selector)
-        commits: dict[int, arrow_fs.FileInfo] = {}
-        parts: Counter[tuple[int, int]] = Counter()
-        for info in sorted(found, key=lambda info: str(info.path)):
-            if name := _COMMIT_FILE.search(info.path):
-                commits[int(name.group(1))] = info
-            elif name := _CHECKPOINT_FILE.search(info.path):
-                parts[int(name.group(1)), int(name["parts"] or 1)] += 1
-        whole = {version for (version, needed), there in parts.items() if there >= needed}
+            found = self.storage.get_file_info(selector)
+        named = {str(info.path): info for info in found}
+        commits = {int(name[1]): named[path] for path in sorted(named) if (name := _COMMIT_FILE.search(path))}
         times = {version: (info.mtime_ns or 0) // 1_000_000 for version, info in commits.items()}
         written = Written.listed(commits, max((info.mtime_ns or 0 for info in found), default=0))
-        return _Listing(LogFiles(times, sorted(whole)), written, len(found) > _OF_A_PAGE)
+        return _Listing(LogFiles(times, checkpoints_in(named)), written, len(found) > _OF_A_PAGE)
 
     def versions(self) -> list[int]:
         """Return the versions that still have a commit file, ascending; older ones were cleaned up."""
@@ -163,12 +164,17 @@ class DeltaLog:
             self.files()
             return [self._listing.written.get(version) for version in versions]
         with storage_errors(self.location):
-            found = self._files.get_file_info([_path_of(version) for version in versions])
+            found = self.storage.get_file_info([_path_of(version) for version in versions])
         return [None if info.type == arrow_fs.FileType.NotFound else Written.alone(info) for info in found]
 
     def as_listed(self, version: int) -> Written | None:
         """Return what identifies a commit file as of the last listing; ``None`` if it was not there."""
         return self._listing.written.get(version)
+
+    def newest_listed(self, version: int) -> tuple[int, Written] | None:
+        """Return the newest version up to some other that the last listing showed, and what identifies it; if any."""
+        newest = max((listed for listed in self._listing.written if listed <= version), default=None)
+        return None if newest is None else (newest, self._listing.written[newest])
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, ``None`` if its file does not exist."""
@@ -230,7 +236,7 @@ class DeltaLog:
         """
         path, known = _path_of(version), self._listing.written.get(version)
         if is_local(self.location) or known is None or (known.size or 0) > LARGEST:
-            with self._files.open_input_file(path) as file:
+            with self.storage.open_input_file(path) as file:
                 yield from BufferedReader(file)
             return
         commit = self.key, version, known
@@ -242,7 +248,7 @@ class DeltaLog:
 
         :param path: relative to the table.
         """
-        with self._files.open_input_file(path) as file:
+        with self.storage.open_input_file(path) as file:
             return bytes(file.read())
 
     def newest(self) -> TableVersion:
@@ -261,7 +267,7 @@ class DeltaLog:
             return table.transaction_version(transaction)
 
     def _modified(self, path: str) -> dt.datetime:
-        modified = self._files.get_file_info(path).mtime
+        modified = self.storage.get_file_info(path).mtime
         return (modified or dt.datetime.fromtimestamp(0, dt.UTC)).astimezone(dt.UTC)
 
 

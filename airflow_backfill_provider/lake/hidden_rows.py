@@ -8,7 +8,7 @@ table. The log has the number of hidden rows in the entry of each deletion vecto
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
-from airflow_backfill_provider.lake.checkpoints import newest_checkpoint
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 
 _ADDED = b'"add"'
 
@@ -25,25 +25,24 @@ Hidden = dict[str, int | None]
 """File → number of its hidden rows; ``None`` if the log's entry is invalid."""
 
 
-def hidden_row_counts(files: arrow_fs.FileSystem, version: int, lines_of: Callable[[int], Iterable[bytes]]) -> Hidden:
+def hidden_row_counts(log: DeltaLog, version: int) -> Hidden:
     """
     Return the number of hidden rows of each file with a deletion vector.
 
     The result may contain files that are no longer in the table.
 
-    :param files: file system rooted at the table.
+    :param log: the table's log.
     :param version: the version to read.
-    :param lines_of: reads the lines of a commit.
     :raises OSError: if the log cannot be read, or begins after the version.
     :raises ValueError: if an entry is invalid.
     """
-    checkpoint, paths = newest_checkpoint(files, version)
+    checkpoint, paths = log.files().newest_checkpoint(version)
     hidden: Hidden = {}
     for path in paths:
-        hidden |= dict(_of_checkpoint(files, path))
+        hidden |= dict(_of_checkpoint(log.storage, path))
     # The newest entry of a file counts: each change of its deletion vector adds the file again.
     for commit in range(checkpoint + 1, version + 1):
-        hidden |= dict(_of_lines(files, lines_of(commit)))
+        hidden |= dict(_of_lines(log.storage, log.lines(commit)))
     return {path: rows for path, rows in hidden.items() if rows != 0}
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
-from airflow_backfill_provider.lake.checkpoints import newest_checkpoint
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 
 _OF_FILE = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
 """The fields of a file's entry that reading it needs; statistics, for example, do not matter."""
@@ -52,26 +52,27 @@ class LogState:
         self.files |= added
 
 
-def log_state(files: arrow_fs.FileSystem, version: int) -> LogState:
+def log_state(log: DeltaLog, version: int) -> LogState:
     """
     Read a version of a table from its log.
 
-    :param files: file system rooted at the table.
+    :param log: the table's log.
     :raises OSError: if the log cannot be read, or begins after the version.
     :raises ValueError: if an entry is invalid.
     """
     state = LogState()
-    checkpoint, paths = newest_checkpoint(files, version)
+    checkpoint, paths = log.files().newest_checkpoint(version)
     for path in paths:
-        state.apply(_of_checkpoint(files, path))
+        state.apply(_of_checkpoint(log.storage, path))
     for commit in range(checkpoint + 1, version + 1):
-        state.apply(_of_json(files, f"_delta_log/{commit:020d}.json"))
+        state.apply(_of_lines(log.lines(commit)))
     return state
 
 
 def _of_checkpoint(files: arrow_fs.FileSystem, path: str) -> Iterator[Mapping[str, Any]]:
     if path.endswith(".json"):
-        actions: Iterable[Mapping[str, Any]] = _of_json(files, path)
+        with files.open_input_file(path) as source:
+            actions: Iterable[Mapping[str, Any]] = _of_lines(source.read().split(b"\n"))
     else:
         actions = _of_parquet(files, path)
     for action in actions:
@@ -80,9 +81,7 @@ def _of_checkpoint(files: arrow_fs.FileSystem, path: str) -> Iterator[Mapping[st
             yield from _of_parquet(files, f"_delta_log/_sidecars/{sidecar['path']}")
 
 
-def _of_json(files: arrow_fs.FileSystem, path: str) -> Iterator[Mapping[str, Any]]:
-    with files.open_input_file(path) as source:
-        lines = source.read().split(b"\n")
+def _of_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     return (json.loads(line) for line in lines if line.strip())
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 import pyarrow.fs as arrow_fs
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.lake.deletion_vectors import vector_file
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log_state import Action, log_state
 from airflow_backfill_provider.lake.storage import storage_errors
 
@@ -24,12 +24,12 @@ def missing_file(location: str, version: int, storage_options: Mapping[str, str]
     :returns: the path of the file in the table, or :data:`OF_LOG` if the log no longer has the version.
     """
     with storage_errors(location):
-        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(location, dict(storage_options or {})))
+        log = DeltaLog(location, storage_options)
         try:
-            state = log_state(storage, version)
+            state = log_state(log, version)
         except FileNotFoundError:
             return OF_LOG
-        listed = storage.get_file_info(arrow_fs.FileSelector("", recursive=True))
+        listed = log.storage.get_file_info(arrow_fs.FileSelector("", recursive=True))
         present = {found.path for found in listed if found.type is arrow_fs.FileType.File}
     needed = (path for entry in state.files.values() for path in _paths(entry))
     return next((path for path in needed if path not in present), "")

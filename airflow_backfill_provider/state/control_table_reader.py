@@ -57,13 +57,15 @@ class _Opened(NamedTuple):
     A table that is open for reading.
 
     :param version: the newest version of its log.
-    :param end: what identifies this version's commit file.
+    :param seen: the newest version that a listing showed; an earlier one after a write.
+    :param written: what identifies the commit file of the version that was seen.
     :param is_copy: whether it is a migrated copy.
     """
 
     table: DeltaTable
     version: int
-    end: Written
+    seen: int
+    written: Written
     is_copy: bool
 
 
@@ -168,7 +170,7 @@ class ControlTableReader:
                 table = self._migrated_copy(table)
             if end is None:
                 return table
-            self._opened = _Opened(table, version, end, is_copy)
+            self._opened = _Opened(table, version, version, end, is_copy)
         return self._opened.table
 
     def _continued(self, opened: _Opened) -> _Opened | None:
@@ -177,11 +179,11 @@ class ControlTableReader:
 
         A local table with newer commits is: that is fast, and shows whether a crash of the machine damaged the log.
         """
-        here, after = self._log.written(opened.version, opened.version + 1)
-        if here != opened.end:
+        seen, newest, after = self._log.written(opened.seen, opened.version, opened.version + 1)
+        if seen != opened.written or newest is None:
             return None
         if after is None:
-            return opened
+            return opened._replace(seen=opened.version, written=newest)
         if opened.is_copy or is_local(self.location):
             return None
         try:
@@ -194,10 +196,15 @@ class ControlTableReader:
         return self._opened
 
     def _keep_open(self, table: DeltaTable) -> None:
-        """Use an open table for the next reads."""
+        """
+        Use an open table for the next reads.
+
+        It may be newer than the last listing of its log: the next read lists the log, and finds there the commit that
+        came before.
+        """
         version = table.version()
-        end = self._end(version)
-        self._opened = None if end is None else _Opened(table, version, end, is_copy=False)
+        seen = self._log.newest_listed(version)
+        self._opened = None if seen is None else _Opened(table, version, *seen, is_copy=False)
 
     def _end(self, version: int) -> Written | None:
         """Return what identifies a version's commit file; ``None`` if the log does not end with it."""
@@ -238,8 +245,12 @@ class ControlTableReader:
             self._remove_copy()
         folder = tempfile.mkdtemp(prefix="airflow-backfill-migrated-")
         self._remove_copy = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        write_deltalake(folder, rows, commit_properties=numbered(newest_write(rows)))
-        return DeltaTable(folder)
+        number = newest_write(rows)
+        write_deltalake(folder, rows, commit_properties=numbered(number))
+        copy = DeltaTable(folder)
+        # The log of the copy is not the table's, so the number is not looked for.
+        self._count(copy, number)
+        return copy
 
     def _migrated_rows(self, table: DeltaTable) -> pa.Table:
         """Return all rows in the newest layout, stamped as one more write."""
@@ -313,30 +324,34 @@ class ControlTableReader:
         return max((value for value in values if value is not None), default=0)
 
     def _writes(self, table: DeltaTable) -> int:
-        """Return the number of the newest write, 0 before the first; cached, because deltalake reads the log for it."""
+        """Return the number of the newest write, 0 before the first."""
         version = _version_of(table)
         if self._counted[0] != version:
             with self._readable():
-                written = self._written_since(table)
-                self._counted = version, table.transaction_version(_WRITES) or 0 if written is None else written
+                self._counted = version, self._newest_number(table)
         return self._counted[1]
+
+    def _newest_number(self, table: DeltaTable) -> int:
+        """
+        Return the number of the newest write, from the newest commit that has one.
+
+        That is nearly always the last one. deltalake would read the whole log, and in an object store each commit is
+        a request.
+        """
+        (table_id, newest), (known, number) = _version_of(table), self._counted
+        for version in range(newest, max(newest - _FEW_COMMITS, -1), -1):
+            if known == (table_id, version):
+                return number
+            commit = self._log.commit(version)
+            if commit is None:
+                break
+            if _WRITES in commit.transactions:
+                return commit.transactions[_WRITES]
+        return table.transaction_version(_WRITES) or 0
 
     def _count(self, table: DeltaTable, number: int) -> None:
         """Note the number of the newest write."""
         self._counted = _version_of(table), number
-
-    def _written_since(self, table: DeltaTable) -> int | None:
-        """Return the number of the newest write, from the commits since the last answer; ``None`` if they are many."""
-        (table_id, known), number = self._counted
-        since = range(known + 1, table.version() + 1)
-        if table_id != _version_of(table)[0] or not 0 < len(since) <= _FEW_COMMITS:
-            return None
-        for version in since:
-            commit = self._log.commit(version)
-            if commit is None:
-                return None
-            number = commit.transactions.get(_WRITES, number)
-        return number
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.lake.delta_log import changes_rows
+from airflow_backfill_provider.lake.delta_log import DeltaLog, changes_rows
 from airflow_backfill_provider.lake.existing import is_table
 from airflow_backfill_provider.lake.log_state import log_state
 from airflow_backfill_provider.lake.numbered_log import write_numbered_log
@@ -96,7 +96,8 @@ class DeltaNumberedFiles(NumberedFiles):
 
         if not is_table(folder, self._options):
             self._number(offset, folder)
-        table = spark.read.format("delta").load(folder)
+        # It has no other version; if none is given, Delta looks for a newer one in each query.
+        table = spark.read.format("delta").option("versionAsOf", 0).load(folder)
         file, row = names
         *columns, number = table.columns
         return table.select(
@@ -107,9 +108,8 @@ class DeltaNumberedFiles(NumberedFiles):
 
     def _number(self, offset: Offset, folder: str) -> None:
         """Write the log that numbers the files of a version."""
-        data_files = self._source.files_at(offset)
         with log_errors(self._path):
-            state = log_state(data_files.storage, data_files.version)
+            state = log_state(DeltaLog(self._path, self._options), version_of(offset))
         by_path = {unquote(path): path for path in state.files}
         in_order = [by_path.get(file.path, file.path) for file in self.files(offset)]
         write_numbered_log(folder, self._path, state, in_order, self._options)

@@ -132,13 +132,44 @@ def test_a_control_table_is_read_with_one_request_and_written_with_few(proxy: Fa
     table = ControlTable(location, SCHEMA, proxy.storage_options)
     table.create()
     add_next(table)
-    add_next(table)
+    let_an_hour_pass(folder_of(proxy, location))
     numbers(table)
     proxy.requests()
     numbers(table)
     assert len(proxy.requests()) == 1
     add_next(table)
-    assert len(proxy.requests()) <= 8, "a listing; file, look and commit; the look at the commit; a listing"
+    assert len(proxy.requests()) <= 7, "a listing; file, look and commit; the look at the commit"
+    numbers(table)
+    assert len(proxy.requests()) <= 3, "a listing, and the new file"
+
+
+def test_a_control_table_that_is_replaced_right_after_a_write_is_noticed(
+    proxy: FailingProxy, location: str, tmp_path: Path
+) -> None:
+    """I6: after a write, the table is known by the commit before, and so is a copy that somebody else wrote to."""
+    table = ControlTable(location, SCHEMA, proxy.storage_options)
+    table.create()
+    folder = folder_of(proxy, location)
+    let_an_hour_pass(folder)
+    shutil.copytree(folder, tmp_path / "copy")
+    add_next(table)
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "copy", folder, copy_function=shutil.copy)
+    add_next(ControlTable(location, SCHEMA, proxy.storage_options), "somebody else")
+    assert table.read().column("who").to_pylist() == ["somebody else"]
+
+
+def test_a_new_process_finds_the_number_of_the_newest_write_in_one_commit(proxy: FailingProxy, location: str) -> None:
+    table = ControlTable(location, SCHEMA, proxy.storage_options)
+    table.create()
+    for _ in range(6):
+        add_next(table)
+    let_an_hour_pass(folder_of(proxy, location))
+    proxy.requests()
+    assert numbers(ControlTable(location, SCHEMA, proxy.storage_options)) == list(range(1, 7))
+    commits = [request for request in proxy.requests() if request.path.endswith(".json")]
+    opened = 2 * 7
+    assert len(commits) <= opened + 2, "opening reads each commit twice; of the newest one, its size and its content"
 
 
 def test_a_control_table_that_replaced_another_is_noticed(proxy: FailingProxy, location: str) -> None:

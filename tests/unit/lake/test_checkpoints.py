@@ -1,11 +1,11 @@
-"""Which checkpoint a version is read from."""
+"""Which checkpoints a log has, and from which one a version is read."""
 
 from __future__ import annotations
 
-import pyarrow.fs as arrow_fs
 import pytest
 
-from airflow_backfill_provider.lake.checkpoints import newest_checkpoint
+from airflow_backfill_provider.lake.checkpoints import checkpoints_in
+from airflow_backfill_provider.lake.delta_log import LogFiles
 
 SINGLE = "{:020d}.checkpoint.parquet"
 PART = "{:020d}.checkpoint.{:010d}.{:010d}.parquet"
@@ -26,11 +26,12 @@ NAMED = "{:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.{}"
         ([NAMED.format(4, "parquet"), "00000000000000000009.json"], 8, (4, [NAMED.format(4, "parquet")])),
     ],
 )
-def test_the_newest_whole_checkpoint_that_is_not_after_the_version(tmp_path, names, version, found):
-    folder = tmp_path / "_delta_log"
-    folder.mkdir()
-    for name in names:
-        (folder / name).touch()
-    storage = arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
-    at, paths = newest_checkpoint(storage, version)
-    assert (at, sorted(paths)) == (found[0], [f"_delta_log/{name}" for name in found[1]])
+def test_the_newest_whole_checkpoint_that_is_not_after_the_version(names, version, found):
+    checkpoints = checkpoints_in(f"_delta_log/{name}" for name in names)
+    at, paths = LogFiles({}, checkpoints).newest_checkpoint(version)
+    assert (at, list(paths)) == (found[0], [f"_delta_log/{name}" for name in found[1]])
+
+
+def test_a_version_with_several_checkpoints_is_read_from_one_of_them():
+    one, other = NAMED.format(4, "json"), PART.format(4, 1, 1)
+    assert checkpoints_in([one, other])[4] in ([one], [other])

@@ -23,7 +23,7 @@ def at(millis):
 
 def times(*written, first=0, checkpoints=()):
     """The versions from ``first`` on, whose files were written at these times."""
-    return CommitTimes(NO_LOG, LogFiles(dict(enumerate(written, first)), checkpoints), None)
+    return CommitTimes(NO_LOG, LogFiles(dict(enumerate(written, first)), dict.fromkeys(checkpoints, ())), None)
 
 
 # --- by the files ---------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def recorded(tmp_path):
         file.parent.mkdir(exist_ok=True)
         info = {"commitInfo": {"inCommitTimestamp": millis}}
         file.write_text(json.dumps(info, separators=(",", ":")), encoding="utf-8")
-    return CommitTimes(log, LogFiles({0: 10, 1: 20, 2: 9_000, 3: 9_001}, ()), RecordedSince(2, 200))
+    return CommitTimes(log, LogFiles({0: 10, 1: 20, 2: 9_000, 3: 9_001}, {}), RecordedSince(2, 200))
 
 
 def test_from_then_on_the_recorded_time_counts(recorded):

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
-import pyarrow.fs as arrow_fs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log_state import LogState, log_state
 from tests.builders import commit_file
 from tests.deletion_vectors import added_in, hide
 
 
 def read(path, version=None):
-    storage = arrow_fs.SubTreeFileSystem(str(path), arrow_fs.LocalFileSystem())
-    return log_state(storage, DeltaTable(path).version() if version is None else version)
+    return log_state(DeltaLog(str(path)), DeltaTable(path).version() if version is None else version)
 
 
 @pytest.fixture
