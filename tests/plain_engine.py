@@ -132,7 +132,11 @@ class CountingEngine:
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
         """Do nothing; deltalake would write the base together with the changes."""
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+    def reading_ahead(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Read nothing ahead."""
+        return nullcontext()
+
+    def exclusive(self, state: str) -> AbstractContextManager[None]:
         """Take no turns."""
         return nullcontext()
 

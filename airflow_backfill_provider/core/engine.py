@@ -55,13 +55,21 @@ class PartWrites:
 class Exclusive(Protocol):
     """A driver that holds a lock while it commits."""
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Keep other drivers on this machine from committing to a local table at the same time."""
+    def exclusive(self, state: str) -> AbstractContextManager[None]:
+        """
+        Keep other drivers on this machine from committing to a local table at the same time.
+
+        :param state: the folder of the job's control tables.
+        """
         ...
 
 
 class Engine(Exclusive, Protocol):
     """What the protocol asks of Spark; implemented in :mod:`airflow_backfill_provider.execution`."""
+
+    def reading_ahead(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Begin to read what every epoch of a job reads first, while the protocol finds out which epoch it is."""
+        ...
 
     def check(
         self,

@@ -23,7 +23,6 @@ from airflow_backfill_provider.core.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
 from airflow_backfill_provider.core.table_version import TableVersions
-from airflow_backfill_provider.engine.log_ahead import log_read_ahead
 from airflow_backfill_provider.engine.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
@@ -106,11 +105,10 @@ class EpochEvaluator:
             epoch_errors(f"{what} {barrier.epoch} of job {barrier.job}", tables=self._tables.reader.tables),
             self._opened,
         ):
-            with log_read_ahead(self._tables.view.table):
-                require_same_upstream(self._tables.settings, self._tables.catalogs)
-                register_view(self._tables.settings, self._tables.catalogs)
-                upstream.require_same_history(barrier.upstream.end)
-                yield
+            require_same_upstream(self._tables.settings, self._tables.catalogs)
+            register_view(self._tables.settings, self._tables.catalogs)
+            upstream.require_same_history(barrier.upstream.end)
+            yield
             upstream.require_same_history(barrier.upstream.end)
 
     @cached_property

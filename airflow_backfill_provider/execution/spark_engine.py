@@ -25,6 +25,7 @@ from airflow_backfill_provider.engine.commit_safety import require_exclusive_pla
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.load_meter import LoadMeter
+from airflow_backfill_provider.engine.log_ahead import LogAhead
 from airflow_backfill_provider.engine.session import pin_settings, prepare_session
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
 from airflow_backfill_provider.execution.compared_sides import ComparedSides
@@ -51,6 +52,7 @@ class SparkEngine:
         self._spark = prepare_session(spark, storage_options)
         self._storage_options = storage_options
         self._tables = TableOpener(self._spark, storage_options)
+        self._ahead = LogAhead(self._spark)
 
     # ------------------------------------------------------------------------------------------------ creation
 
@@ -126,6 +128,17 @@ class SparkEngine:
 
     # -------------------------------------------------------------------------------------------------- epochs
 
+    @contextmanager
+    def reading_ahead(self, settings: JobSettings) -> Iterator[None]:
+        """
+        Let Spark read the view's log in the background; see :mod:`~airflow_backfill_provider.engine.log_ahead`.
+
+        After an error nothing waits for it: a store that does not answer is asked again for minutes.
+        """
+        self._ahead.before_epoch(settings.definition.view_location)
+        yield
+        self._ahead.wait()
+
     def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """
         Write the barrier's changes, then every part of its chunk, each exactly once.
@@ -136,6 +149,7 @@ class SparkEngine:
         meter = LoadMeter(self._spark)
         with self._evaluator(settings, barrier, since) as evaluator:
             writes = evaluator.whole_epoch()
+        self._ahead.after_epoch(settings.definition.view_location)
         return replace(writes, load=meter.load())
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
@@ -217,9 +231,8 @@ class SparkEngine:
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
             self._tables.view(settings.definition).take_back_finished(ViewIdentity.of(settings), barrier.epoch)
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+    def exclusive(self, state: str) -> AbstractContextManager[None]:
         """Prevent two drivers on this machine from committing to a local table at the same time."""
-        state = settings.job["state"]
         return driver_lock(Path(state)) if is_local(state) else nullcontext()
 
     # ----------------------------------------------------------------------------- maintenance and verification

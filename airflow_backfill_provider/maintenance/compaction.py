@@ -83,8 +83,8 @@ def compact_job(backfill: Backfill, *, engine: Callable[[], Compactor], policy: 
     planned = look(backfill, policy)
     if not planned.due:
         return planned
-    compactor, settings = engine(), backfill.settings()
-    with compactor.exclusive(settings):
+    compactor = engine()
+    with compactor.exclusive(backfill.job.state):
         # Another writer may have compacted or rebuilt the job while this one waited for its turn.
         settings, planned = backfill.settings(), look(backfill, policy)
         if planned.view.step is not None:

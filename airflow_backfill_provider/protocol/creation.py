@@ -334,7 +334,7 @@ def ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -
 
     :raises StateError: if the job was rebuilt meanwhile.
     """
-    with engine.exclusive(settings):
+    with engine.exclusive(store.location):
         in_force = store.settings()
         if in_force.incarnation != settings.incarnation:
             raise StateError(

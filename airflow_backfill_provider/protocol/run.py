@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TypeVar
 
 from airflow_backfill_provider.core.barrier import Barrier
@@ -106,7 +106,10 @@ def _uncommitted(
     by: str | None,
 ) -> Step | EpochCommit:
     """Take a step of an epoch, unless the epoch is committed."""
-    with engine.exclusive(store.settings()):
+    with ExitStack() as held:
+        held.enter_context(engine.exclusive(store.location))
+        settings = store.settings()
+        held.enter_context(engine.reading_ahead(settings))
         # One read for both: in an object store, each is several requests.
         commits = {commit.epoch: commit for commit in store.commits(since_epoch=barrier.prev_epoch)}
         if barrier.epoch in commits:
@@ -114,7 +117,6 @@ def _uncommitted(
             return commits[barrier.epoch]
         by = by or str(barrier.injected_by)
         try:
-            settings = store.settings()
             require_current(barrier, settings, store)
             previous = commits.get(barrier.prev_epoch)
             continues = previous is not None and previous.incarnation == settings.incarnation

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.runtime.connect import ConnectSession, end_session
 from airflow_backfill_provider.state.applications import ApplicationRecords
@@ -38,15 +37,11 @@ class ConnectEngine(SparkEngine):
         self._options = storage_options
         self._purpose = purpose
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Wait for the lock as any driver does, and end what an earlier client left running on the server."""
-        return self._replacing_earlier(settings, super().exclusive(settings))
-
     @contextmanager
-    def _replacing_earlier(self, settings: JobSettings, lock: AbstractContextManager[None]) -> Iterator[None]:
-        state = settings.job["state"]
+    def exclusive(self, state: str) -> Iterator[None]:
+        """Wait for the lock as any driver does, and end what an earlier client left running on the server."""
         purpose = LOCAL_DRIVER if is_local(state) else self._purpose
-        with lock:
+        with super().exclusive(state):
             records = ApplicationRecords(state, self._options)
             self._end_earlier(records, purpose)
             records.write_session(purpose, self._connection.session)

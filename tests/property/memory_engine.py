@@ -237,7 +237,11 @@ class MemoryEngine:
                 view.marked_finished.clear()
                 view.commit()
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+    def reading_ahead(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Read nothing ahead."""
+        return nullcontext()
+
+    def exclusive(self, state: str) -> AbstractContextManager[None]:
         """Take no turns: the protocol must be safe without."""
         return nullcontext()
 

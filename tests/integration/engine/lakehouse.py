@@ -28,8 +28,8 @@ TESTER = Requester(user="tester")
 class UnlockedEngine(SparkEngine):
     """An engine that takes no turns, so that a test can interleave two of them inside one JVM."""
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        del settings
+    def exclusive(self, state: str) -> AbstractContextManager[None]:
+        del state
         return nullcontext()
 
 

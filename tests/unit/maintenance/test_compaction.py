@@ -35,7 +35,7 @@ class TurnTaking(CountingEngine):
         self.its_turn = False
         self.compacted: list[CompactionPlan] = []
 
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+    def exclusive(self, state: str) -> AbstractContextManager[None]:
         return self._turn()
 
     @contextmanager

@@ -151,8 +151,8 @@ def test_an_epoch_takes_its_turn_among_the_drivers_of_its_machine(backfilling):
     barrier, engine, turn = backfilling.inject(), backfilling.engine(), []
 
     @contextmanager
-    def exclusive(settings):
-        turn.append(settings.job["state"])
+    def exclusive(state):
+        turn.append(state)
         yield
         turn.append([*engine.calls, len(backfilling.store.commits())])
 
