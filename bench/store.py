@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -27,6 +28,7 @@ from airflow_backfill_provider.lake.object_store import hadoop_settings
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill
 from bench.measuring import REQUESTER, change_upstream, make_upstream, save_figures, session
+from bench.target import Target
 from demo.s3_server import S3Server
 from tests.integration.s3.proxy import FailingProxy, Request
 from tests.ports import free_port
@@ -38,6 +40,9 @@ CHUNK = 2_000
 CHANGED = 200
 STRATEGIES = tuple(os.environ.get("BENCH_STRATEGIES", "no_shuffle,arrangement,snapshot").split(","))
 LOCAL = "local"
+IN_A_REGION = 0.03
+"""The latency of the targets, in seconds."""
+READS, CHANGES = "epoch", "epoch of changes"
 IDLE, FIRST_IDLE, POLL = "idle injection", "idle injection of a new process", "poll"
 
 
@@ -91,9 +96,8 @@ def main(console: Console) -> None:
             steps += _measured(spark, Place(LOCAL, f"{name}/local", {}))
             for latency in LATENCIES:
                 with FailingProxy(server, latency).running() as proxy:
-                    label = f"S3, {latency * 1000:.0f} ms"
                     folder = f"{proxy.root}/lake"
-                    steps += _measured(spark, Place(label, folder, proxy.storage_options, proxy))
+                    steps += _measured(spark, Place(_place(latency), folder, proxy.storage_options, proxy))
         finally:
             server.stop()
             spark.stop()
@@ -129,7 +133,7 @@ class _Job:
         """Run the job to its end, and afterwards epochs of changes, and epochs that have nothing to do."""
         for number in range(EPOCHS + WARM_UP):
             self._step(f"injection, {self._strategy}", self._inject)
-            self._step(f"epoch, {self._strategy}", self._run)
+            self._step(f"{READS}, {self._strategy}", self._run)
             if number < WARM_UP:
                 self._steps.clear()
         while not self._backfill.store.state().completed:
@@ -139,7 +143,7 @@ class _Job:
             change_upstream(self._spark, self._upstream, CHANGED, number)
             self._inject()
             if number:
-                self._step(f"epoch of changes, {self._strategy}", self._run)
+                self._step(f"{CHANGES}, {self._strategy}", self._run)
             else:
                 self._run()
         self._inject()
@@ -180,6 +184,11 @@ class _Job:
         self._steps.append(Step(self._place.name, name, time.perf_counter() - started, self._place.requests()))
 
 
+def _place(latency: float) -> str:
+    """Return the name of a bucket whose requests wait for some seconds."""
+    return f"S3, {latency * 1000:.0f} ms"
+
+
 def _measured(spark: SparkSession, place: Place) -> Sequence[Step]:
     session_ = spark.newSession()
     for setting, value in hadoop_settings(place.options).items():
@@ -202,3 +211,46 @@ def _report(console: Console, steps: Sequence[Step]) -> None:
 def _median(steps: Sequence[Step], place: str, name: str) -> tuple[float, float]:
     found = [step for step in steps if (step.place, step.step) == (place, name)]
     return statistics.median(len(step.requests) for step in found), statistics.median(step.seconds for step in found)
+
+
+def _requests_of(name: str) -> Callable[[Any], float]:
+    """Return a figure: the requests of a step, where that takes most."""
+
+    def requests(results: Any) -> float:
+        found = [step for step in results["steps"] if step["step"] == name]
+        return max(
+            statistics.median(len(step["requests"]) for step in found if step["place"] == place)
+            for place in {step["place"] for step in found}
+        )
+
+    return requests
+
+
+def _times_local(name: str) -> Callable[[Any], float]:
+    """Return a figure: the seconds of a step with a latency as in a region, as a multiple of those of local tables."""
+
+    def seconds(results: Any, place: str) -> float:
+        return float(
+            statistics.median(
+                step["seconds"] for step in results["steps"] if (step["place"], step["step"]) == (place, name)
+            )
+        )
+
+    return lambda results: seconds(results, _place(IN_A_REGION)) / seconds(results, LOCAL)
+
+
+TARGETS = (
+    Target("requests of a poll of a bucket", 2, "requests", "store", _requests_of(POLL)),
+    Target("requests of an injection with nothing to do", 6, "requests", "store", _requests_of(IDLE)),
+    *(
+        Target(
+            f"{step}, {strategy}, in a bucket, 30 ms a request",
+            2,
+            "times local",
+            "store",
+            _times_local(f"{step}, {strategy}"),
+        )
+        for strategy in ("no_shuffle", "arrangement", "snapshot")
+        for step in (READS, CHANGES)
+    ),
+)

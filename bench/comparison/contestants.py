@@ -173,13 +173,17 @@ SKIPPING = JobVariant("no_shuffle with deletion vectors", {"strategy": "no_shuff
 FASTEST = JobVariant("snapshot with deletion vectors", {"strategy": "snapshot", **HIDDEN})
 """Recommended for a first backfill."""
 
+HIDDEN_ARRANGEMENT = JobVariant(
+    "arrangement with deletion vectors, hidden until finished", {"strategy": "arrangement", **HIDDEN}
+)
+
 VARIANTS = (
     *PLAIN,
     SKIPPING,
     JobVariant("arrangement with deletion vectors", {"strategy": "arrangement", **DELETION_VECTORS}),
     FASTEST,
     JobVariant("no_shuffle with deletion vectors, hidden until finished", {"strategy": "no_shuffle", **HIDDEN}),
-    JobVariant("arrangement with deletion vectors, hidden until finished", {"strategy": "arrangement", **HIDDEN}),
+    HIDDEN_ARRANGEMENT,
 )
 
 CONTESTANTS: tuple[Contestant, ...] = (

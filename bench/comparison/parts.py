@@ -37,6 +37,7 @@ class Parts:
     :param per_copy: *a*, the time for the rows, as a multiple of the copy's.
     :param per_epoch: *b*, seconds.
     :param per_changed_row: *c*, seconds.
+    :param few_epochs: the time with few epochs, as a multiple of the copy's.
     :param publication: the longest step after the chunks, with many epochs, as a multiple of the copy's time.
     """
 
@@ -45,6 +46,7 @@ class Parts:
     per_copy: float
     per_epoch: float
     per_changed_row: float
+    few_epochs: float
     publication: float
 
 
@@ -95,13 +97,14 @@ def parts_of(
         (times[unchanged] - per_epoch * unchanged.epochs) / copy,
         per_epoch,
         per_changed_row,
+        times[few] / copy,
         published / copy,
     )
 
 
 def _show(console: Console, found: Sequence[Parts]) -> None:
     table = Table(title=f"T = a · CTAS + b · epochs + c · changed rows; {ROWS:,} rows, {FEW} and {EPOCHS} epochs")
-    for heading in ("keys", "contestant", "a", "b, s", "c, µs", "publication, times CTAS"):
+    for heading in ("keys", "contestant", "a", "b, s", "c, µs", "few epochs, times CTAS", "publication"):
         table.add_column(heading, justify="left" if heading in {"keys", "contestant"} else "right")
     for parts in found:
         table.add_row(
@@ -110,6 +113,7 @@ def _show(console: Console, found: Sequence[Parts]) -> None:
             f"{parts.per_copy:.2f}",
             f"{parts.per_epoch:.2f}",
             f"{parts.per_changed_row * 1e6:.1f}",
+            f"{parts.few_epochs:.2f}",
             f"{parts.publication:.2f}",
         )
     console.print(table)
