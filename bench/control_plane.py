@@ -29,8 +29,8 @@ from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.triggers import watched_job
 from airflow_backfill_provider.triggers.backfill import MaterializedViewFinishedTrigger
-from bench.made_jobs import WIDE_VNODES, make_job, make_job_over
-from bench.many_files import ROWS_PER_FILE, make_file, make_log
+from bench.made_jobs import WIDE_VNODES, make_half_read_job, make_job
+from bench.many_files import make_log
 from bench.measuring import save_figures
 from tests.unit.stand_in import Lake, context
 
@@ -105,21 +105,14 @@ def injection(folder: Path) -> dict[str, float]:
     """Inject a barrier on an upstream with very many files, of which half are read and one is read in part."""
     upstream = folder / "orders"
     make_log(upstream, FILES, COMMITS)
-    chunk = FILES // 100
-    position = FILES // 2 * ROWS_PER_FILE + ROWS_PER_FILE // 2
-    # The chunk begins and ends within these files; the others are never opened.
-    make_file(upstream, FILES // 2)
-    make_file(upstream, FILES // 2 + chunk)
     answers = []
     for number in range(3):
-        job = make_job_over(
-            str(upstream),
-            BackfillState(1, (InProgress((position,), position),) * 256),
-            key="c0",
-            strategy="no_shuffle",
+        job = make_half_read_job(
+            FILES,
+            path=upstream,
+            upstream=str(upstream),
             name=f"many_files_{number}",
             materialized_view=str(folder / f"view_{number}"),
-            rate_limit=chunk * ROWS_PER_FILE,
         )
         done = subprocess.run(
             [sys.executable, "-m", "bench.injection", job.state], capture_output=True, text=True, check=True

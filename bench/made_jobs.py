@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
+from bench.many_files import ROWS_PER_FILE, make_file
 
 WIDE_VNODES = 32_768
 
@@ -37,12 +39,21 @@ def make_job(folder: Path, name: str, vnode_count: int) -> BackfillJob:
     )
 
 
-def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: str, **fields: Any) -> BackfillJob:
+def make_job_over(
+    upstream: str,
+    state: BackfillState,
+    *,
+    key: str,
+    strategy: str,
+    storage_options: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> BackfillJob:
     """
     Write the tables of a job.
 
     :param state: the job's progress.
     :param key: the key, the only column of the view.
+    :param storage_options: options of the object store, as deltalake takes them.
     :param fields: name and view, and other fields that differ from the defaults.
     """
     job = BackfillJob(
@@ -52,7 +63,7 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
         vnode_count=len(state.vnodes),
         **fields,
     )
-    described = DeltaSource(upstream).at()
+    described = DeltaSource(upstream, storage_options).at()
     settings = JobSettings(
         sequence=1,
         change=SettingsChange.CREATE,
@@ -70,12 +81,37 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
         requested_by="bench",
         requested_at=utc_now(),
     )
-    BackfillStore(job.state).create(settings)
+    BackfillStore(job.state, storage_options).create(settings)
     # A store accepts only states of later epochs.
     rows = records.state_rows(state, settings.incarnation, settings.key_order)
-    table = ControlTable(f"{job.state}/{settings.state_table}", records.state_schema(settings.key_order))
+    schema = records.state_schema(settings.key_order)
+    table = ControlTable(f"{job.state}/{settings.state_table}", schema, storage_options)
     table.update(lambda _: Write(rows, "overwrite"))
     return job
+
+
+def make_half_read_job(files: int, *, path: Path, upstream: str, **fields: Any) -> BackfillJob:
+    """
+    Write the tables of a job that has read half of the files of a table of :mod:`.many_files`, and one of them in part.
+
+    :param files: the number of the table's files.
+    :param path: the table's path on disk.
+    :param upstream: its location.
+    :param fields: as of :func:`make_job_over`.
+    """
+    middle, chunk = files // 2, files // 100
+    position = middle * ROWS_PER_FILE + ROWS_PER_FILE // 2
+    # The chunk begins and ends within these files; the others are never opened.
+    make_file(path, middle)
+    make_file(path, middle + chunk)
+    return make_job_over(
+        upstream,
+        BackfillState(1, (InProgress((position,), position),) * 256),
+        key="c0",
+        strategy="no_shuffle",
+        rate_limit=chunk * ROWS_PER_FILE,
+        **fields,
+    )
 
 
 def state_of(vnode_count: int, epoch: int) -> BackfillState:

@@ -27,6 +27,8 @@ from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.lake.object_store import hadoop_settings
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill
+from bench.made_jobs import make_half_read_job
+from bench.many_files import make_log
 from bench.measuring import REQUESTER, change_upstream, make_upstream, save_figures, session
 from bench.target import Target
 from demo.s3_server import S3Server
@@ -40,6 +42,7 @@ CHUNK = 2_000
 CHANGED = 200
 STRATEGIES = tuple(os.environ.get("BENCH_STRATEGIES", "no_shuffle,arrangement,snapshot").split(","))
 LOCAL = "local"
+MANY, MANY_FILES, COMMITS = "many", 10_000, 100
 IN_A_REGION = 0.03
 """The latency of the targets, in seconds."""
 READS, CHANGES = "epoch", "epoch of changes"
@@ -97,7 +100,9 @@ def main(console: Console) -> None:
             for latency in LATENCIES:
                 with FailingProxy(server, latency).running() as proxy:
                     folder = f"{proxy.root}/lake"
-                    steps += _measured(spark, Place(_place(latency), folder, proxy.storage_options, proxy))
+                    place = Place(_place(latency), folder, proxy.storage_options, proxy)
+                    steps += _measured(spark, place)
+                    steps += _on_many_files(place, server.on_disk(place.folder))
         finally:
             server.stop()
             spark.stop()
@@ -184,6 +189,32 @@ class _Job:
         self._steps.append(Step(self._place.name, name, time.perf_counter() - started, self._place.requests()))
 
 
+def _on_many_files(place: Place, on_disk: Path) -> Sequence[Step]:
+    """
+    Inject barriers of a job over very many files, each in what could be a process of its own.
+
+    :param on_disk: where the server keeps the place.
+    """
+    make_log(on_disk / MANY, MANY_FILES, COMMITS)
+    steps = []
+    for number in range(EPOCHS):
+        job = make_half_read_job(
+            MANY_FILES,
+            path=on_disk / MANY,
+            upstream=f"{place.folder}/{MANY}",
+            storage_options=place.options,
+            name=f"{MANY}_{number}",
+            materialized_view=f"{place.folder}/view_{number}",
+        )
+        backfill = Backfill(job, place.options)
+        place.requests()
+        started = time.perf_counter()
+        protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=REQUESTER)
+        name = f"injection on {MANY_FILES:,} files"
+        steps.append(Step(place.name, name, time.perf_counter() - started, place.requests()))
+    return steps
+
+
 def _place(latency: float) -> str:
     """Return the name of a bucket whose requests wait for some seconds."""
     return f"S3, {latency * 1000:.0f} ms"
@@ -198,12 +229,12 @@ def _measured(spark: SparkSession, place: Place) -> Sequence[Step]:
 
 def _report(console: Console, steps: Sequence[Step]) -> None:
     table = Table("", "step", "requests", "seconds", "times local", title=f"medians of {EPOCHS}")
-    names = dict.fromkeys(step.step for step in steps)
-    local = {name: _median(steps, LOCAL, name)[1] for name in names}
+    local = {step.step: _median(steps, LOCAL, step.step)[1] for step in steps if step.place == LOCAL}
     for place in dict.fromkeys(step.place for step in steps):
-        for name, there in local.items():
+        for name in dict.fromkeys(step.step for step in steps if step.place == place):
             requests, seconds = _median(steps, place, name)
-            table.add_row(place, name, f"{requests:.0f}", f"{seconds:.3f}", f"{seconds / there:.1f}")
+            times = f"{seconds / local[name]:.1f}" if name in local else ""
+            table.add_row(place, name, f"{requests:.0f}", f"{seconds:.3f}", times)
     console.print(table)
     console.print(f"every figure and request: {save_figures('store', {'steps': [asdict(step) for step in steps]})}")
 

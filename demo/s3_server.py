@@ -41,6 +41,14 @@ class S3Server:
         (self.folder / "data" / name).mkdir(parents=True, exist_ok=True)
         return f"s3a://{name}"
 
+    def on_disk(self, location: str) -> Path:
+        """
+        Return where the server keeps the objects of a folder of a bucket.
+
+        :param location: the folder's URI.
+        """
+        return self.folder / "data" / location.removeprefix("s3a://")
+
     @property
     def endpoint(self) -> str:
         """Its address."""

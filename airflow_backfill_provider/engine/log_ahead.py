@@ -31,8 +31,8 @@ class LogAhead:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._reading: threading.Thread | None = None
-        self._has_run = ""
-        self._has_read = ""
+        self._ran_last = ""
+        self._read_last = ""
 
     def before_epoch(self, view: str) -> None:
         """
@@ -40,15 +40,15 @@ class LogAhead:
 
         :param view: the view's canonical location; there may be no table yet.
         """
-        if view != self._has_read:
+        if view != self._read_last:
             self._begin(view)
 
     def after_epoch(self, view: str) -> None:
         """Begin to read a view's log for the next epoch: who ran two will probably run a third."""
-        if view == self._has_run:
+        if view == self._ran_last:
             self._begin(view)
-            self._has_read = view
-        self._has_run = view
+            self._read_last = view
+        self._ran_last = view
 
     def wait(self) -> None:
         """Wait until nothing is being read."""

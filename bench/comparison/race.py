@@ -67,6 +67,9 @@ def _run(
 ) -> Run:
     with _folder(history.parent) as folder:
         stage = Stage(spark, workload, history, folder)
+        # Spark frees what earlier contestants kept, such as the sources of a MERGE, only after Java has collected it.
+        spark.catalog.clearCache()
+        spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]  # noqa: SLF001 - there is no other way
         with stage.timed():
             contestant.run(stage)
         assert not stage.commit(), f"{contestant.name} did not wait for all commits"

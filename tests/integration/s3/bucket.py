@@ -28,7 +28,7 @@ class BucketLakehouse(Lakehouse):
 
     def on_disk(self, location: str) -> Path:
         """Return where the server keeps the objects of a location."""
-        return self._s3.folder / "data" / location.removeprefix("s3a://")
+        return self._s3.on_disk(location)
 
     def exists(self, location: str) -> bool:
         """Return whether any object lies there: a bucket has no folders, but its server may keep empty ones."""

@@ -94,10 +94,9 @@ class FailingProxy:
         self._port = 0
         self._passing: Any = None
 
-    @property
-    def folder(self) -> Path:
-        """Where the server keeps its objects."""
-        return self.s3.folder
+    def on_disk(self, location: str) -> Path:
+        """Return where the server keeps the objects of a folder of a bucket."""
+        return self.s3.on_disk(location)
 
     @property
     def root(self) -> str:

@@ -37,7 +37,7 @@ def create(proxy: FailingProxy, location: str) -> Callable[[str], None]:
     """Create the table with a property, in place of another one if there is one."""
 
     def replace(value: str) -> None:
-        shutil.rmtree(folder_of(proxy, location), ignore_errors=True)
+        shutil.rmtree(proxy.on_disk(location), ignore_errors=True)
         DeltaTable.create(
             location,
             ROW.schema,
@@ -49,11 +49,6 @@ def create(proxy: FailingProxy, location: str) -> Callable[[str], None]:
     return replace
 
 
-def folder_of(proxy: FailingProxy, location: str) -> Path:
-    """Return where the server keeps a table."""
-    return Path(proxy.folder, "data", location.removeprefix("s3a://"))
-
-
 def append(proxy: FailingProxy, location: str) -> None:
     write_deltalake(location, ROW, mode="append", storage_options=proxy.storage_options)
 
@@ -62,7 +57,7 @@ def test_properties_are_asked_for_with_one_request(
     proxy: FailingProxy, location: str, create: Callable[[str], None]
 ) -> None:
     create("1")
-    let_an_hour_pass(folder_of(proxy, location))
+    let_an_hour_pass(proxy.on_disk(location))
     for _ in range(2):
         assert table_properties(location, proxy.storage_options) == {"mine": "1"}
     proxy.requests()
@@ -91,7 +86,7 @@ def test_a_table_that_was_replaced_is_another_one(
 
 def test_a_commit_is_read_once(proxy: FailingProxy, location: str, create: Callable[[str], None]) -> None:
     create("1")
-    let_an_hour_pass(folder_of(proxy, location))
+    let_an_hour_pass(proxy.on_disk(location))
     for _ in range(2):
         log = DeltaLog(location, proxy.storage_options)
         assert log.versions() == [0]
@@ -132,7 +127,7 @@ def test_a_control_table_is_read_with_one_request_and_written_with_few(proxy: Fa
     table = ControlTable(location, SCHEMA, proxy.storage_options)
     table.create()
     add_next(table)
-    let_an_hour_pass(folder_of(proxy, location))
+    let_an_hour_pass(proxy.on_disk(location))
     numbers(table)
     proxy.requests()
     numbers(table)
@@ -149,7 +144,7 @@ def test_a_control_table_that_is_replaced_right_after_a_write_is_noticed(
     """I6: after a write, the table is known by the commit before, and so is a copy that somebody else wrote to."""
     table = ControlTable(location, SCHEMA, proxy.storage_options)
     table.create()
-    folder = folder_of(proxy, location)
+    folder = proxy.on_disk(location)
     let_an_hour_pass(folder)
     shutil.copytree(folder, tmp_path / "copy")
     add_next(table)
@@ -164,7 +159,7 @@ def test_a_new_process_finds_the_number_of_the_newest_write_in_one_commit(proxy:
     table.create()
     for _ in range(6):
         add_next(table)
-    let_an_hour_pass(folder_of(proxy, location))
+    let_an_hour_pass(proxy.on_disk(location))
     proxy.requests()
     assert numbers(ControlTable(location, SCHEMA, proxy.storage_options)) == list(range(1, 7))
     commits = [request for request in proxy.requests() if request.path.endswith(".json")]
@@ -179,7 +174,7 @@ def test_a_control_table_that_replaced_another_is_noticed(proxy: FailingProxy, l
         made.create()
         add_next(made, by)
     assert table.read().column("who").to_pylist() == ["tester"]
-    root = Path(proxy.folder, "data", location.removeprefix("s3a://"))
+    root = proxy.on_disk(location)
     shutil.rmtree(root / "one")
     shutil.copytree(root / "other", root / "one")
     assert table.read().column("who").to_pylist() == ["somebody else"]
@@ -230,7 +225,7 @@ class TestFilesOfControlTables:
     def test_a_file_that_is_gone_or_damaged_is_an_error(
         self, proxy: FailingProxy, another: ControlTable, damage: Callable[[Path], object]
     ) -> None:
-        damage(next(folder_of(proxy, another.location).glob("*.parquet")))
+        damage(next(proxy.on_disk(another.location).glob("*.parquet")))
         with pytest.raises(StateLayoutError, match="cannot be read"):
             another.read()
 
