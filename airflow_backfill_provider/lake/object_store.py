@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from airflow_backfill_provider.core.errors import StorageOptionsError
 
 _SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS|SERVICE_ACCOUNT", re.IGNORECASE)
-_NO_SECRETS = frozenset({"AWS_SSE_BUCKET_KEY_ENABLED"})
+_NO_SECRETS = frozenset({"AWS_SSE_BUCKET_KEY_ENABLED", "AWS_FORCE_CREDENTIAL_LOAD"})
 
 _ENCRYPTION = {"aes256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS", "sse-c": "SSE-C"}
 _ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"

@@ -62,7 +62,7 @@ def test_a_public_bucket():
     ],
 )
 def test_encryption_at_amazon(options, algorithm, key):
-    settings = hadoop_settings(options | {"AWS_SSE_BUCKET_KEY_ENABLED": "true"})
+    settings = hadoop_settings(options | {"AWS_SSE_BUCKET_KEY_ENABLED": "true", "AWS_FORCE_CREDENTIAL_LOAD": "true"})
     assert settings.pop("fs.s3a.encryption.algorithm") == algorithm
     assert settings.get("fs.s3a.encryption.key") == key
 
