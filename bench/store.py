@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,10 +184,15 @@ class _Job:
         protocol.run_barrier(self._barrier, store=self._backfill.store, engine=self._engine)
 
     def _step(self, name: str, action: Callable[[], object]) -> None:
-        self._place.requests()
-        started = time.perf_counter()
-        action()
-        self._steps.append(Step(self._place.name, name, time.perf_counter() - started, self._place.requests()))
+        self._steps.append(_step(self._place, name, action))
+
+
+def _step(place: Place, name: str, action: Callable[[], object]) -> Step:
+    """Take a step, and return what it cost."""
+    place.requests()
+    started = time.perf_counter()
+    action()
+    return Step(place.name, name, time.perf_counter() - started, place.requests())
 
 
 def _on_many_files(place: Place, on_disk: Path) -> Sequence[Step]:
@@ -207,11 +213,8 @@ def _on_many_files(place: Place, on_disk: Path) -> Sequence[Step]:
             materialized_view=f"{place.folder}/view_{number}",
         )
         backfill = Backfill(job, place.options)
-        place.requests()
-        started = time.perf_counter()
-        protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=REQUESTER)
-        name = f"injection on {MANY_FILES:,} files"
-        steps.append(Step(place.name, name, time.perf_counter() - started, place.requests()))
+        inject = partial(protocol.inject_barrier, store=backfill.store, upstream=backfill.upstream, requester=REQUESTER)
+        steps.append(_step(place, f"injection on {MANY_FILES:,} files", inject))
     return steps
 
 

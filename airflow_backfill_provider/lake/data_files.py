@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.decimals import rounded_down, rounded_up
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamError
@@ -57,7 +56,7 @@ class DataFiles:
     def __init__(self, table: DeltaTable, path: str, storage_options: Mapping[str, str]) -> None:
         self._table = table
         self._path = path
-        self._options = dict(storage_options)
+        self._log = DeltaLog(path, storage_options)
         self._statistics: dict[KeyOrder, list[FileStatistics]] = {}
 
     @property
@@ -111,7 +110,7 @@ class DataFiles:
             return self._stored
         try:
             with storage_errors(self._path):
-                hidden = hidden_row_counts(DeltaLog(self._path, self._options), self.version)
+                hidden = hidden_row_counts(self._log, self.version)
         except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             # deltalake may still read a log that this code cannot parse.
             return [count._replace(is_exact=False) for count in self._stored]
@@ -183,10 +182,10 @@ class DataFiles:
                 self.keys(order).require_utf8(file)
         return files
 
-    @cached_property
+    @property
     def storage(self) -> arrow_fs.FileSystem:
         """File system rooted at the table."""
-        return arrow_fs.PyFileSystem(DeltaStorageHandler(self._path, self._options))
+        return self._log.storage
 
     def read(self, path: str, columns: Sequence[str]) -> pa.Table:
         """Return some columns of one data file, under their own names."""

@@ -14,7 +14,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from airflow_backfill_provider.lake.delta_log import DeltaLog
@@ -39,25 +38,25 @@ def hidden_row_counts(log: DeltaLog, version: int) -> Hidden:
     checkpoint, paths = log.files().newest_checkpoint(version)
     hidden: Hidden = {}
     for path in paths:
-        hidden |= dict(_of_checkpoint(log.storage, path))
+        hidden |= dict(_of_checkpoint(log, path))
     # The newest entry of a file counts: each change of its deletion vector adds the file again.
     for commit in range(checkpoint + 1, version + 1):
-        hidden |= dict(_of_lines(log.storage, log.lines(commit)))
+        hidden |= dict(_of_lines(log, log.lines(commit)))
     return {path: rows for path, rows in hidden.items() if rows != 0}
 
 
-def _of_checkpoint(files: arrow_fs.FileSystem, path: str) -> Iterator[tuple[str, int | None]]:
+def _of_checkpoint(log: DeltaLog, path: str) -> Iterator[tuple[str, int | None]]:
     if path.endswith(".json"):
-        yield from _of_json(files, path)
+        yield from _of_lines(log, log.content(path).split(b"\n"))
         return
-    with files.open_input_file(path) as source:
+    with log.storage.open_input_file(path) as source:
         names = ["add.path", "add.deletionVector.cardinality", "sidecar.path"]
         actions = pq.ParquetFile(source).read(columns=names)
     if "add" in actions.column_names and pc.any(pc.is_valid(actions.column("add"))).as_py():
         yield from _of_adds(actions.column("add"))
     if "sidecar" in actions.column_names:
         for sidecar in pc.drop_null(pc.struct_field(actions.column("sidecar"), "path")).to_pylist():
-            yield from _of_checkpoint(files, f"_delta_log/_sidecars/{sidecar}")
+            yield from _of_checkpoint(log, f"_delta_log/_sidecars/{sidecar}")
 
 
 def _of_adds(adds: pa.ChunkedArray) -> Iterator[tuple[str, int | None]]:
@@ -70,19 +69,14 @@ def _of_adds(adds: pa.ChunkedArray) -> Iterator[tuple[str, int | None]]:
         yield unquote(path), _checked(count)
 
 
-def _of_json(files: arrow_fs.FileSystem, path: str) -> Iterator[tuple[str, int | None]]:
-    with files.open_input_file(path) as source:
-        yield from _of_lines(files, source.read().split(b"\n"))
-
-
-def _of_lines(files: arrow_fs.FileSystem, lines: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
+def _of_lines(log: DeltaLog, lines: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
     for line in lines:
         action: dict[str, Any] = json.loads(line) if _ADDED in line or b'"sidecar"' in line else {}
         if added := action.get("add"):
             vector = added.get("deletionVector")
             yield unquote(added["path"]), _checked(vector.get("cardinality")) if vector else 0
         if sidecar := action.get("sidecar"):
-            yield from _of_checkpoint(files, f"_delta_log/_sidecars/{sidecar['path']}")
+            yield from _of_checkpoint(log, f"_delta_log/_sidecars/{sidecar['path']}")
 
 
 def _checked(count: object) -> int | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from airflow_backfill_provider.lake.delta_log import DeltaLog
@@ -63,30 +62,29 @@ def log_state(log: DeltaLog, version: int) -> LogState:
     state = LogState()
     checkpoint, paths = log.files().newest_checkpoint(version)
     for path in paths:
-        state.apply(_of_checkpoint(log.storage, path))
+        state.apply(_of_checkpoint(log, path))
     for commit in range(checkpoint + 1, version + 1):
         state.apply(_of_lines(log.lines(commit)))
     return state
 
 
-def _of_checkpoint(files: arrow_fs.FileSystem, path: str) -> Iterator[Mapping[str, Any]]:
+def _of_checkpoint(log: DeltaLog, path: str) -> Iterator[Mapping[str, Any]]:
     if path.endswith(".json"):
-        with files.open_input_file(path) as source:
-            actions: Iterable[Mapping[str, Any]] = _of_lines(source.read().split(b"\n"))
+        actions: Iterable[Mapping[str, Any]] = _of_lines(log.content(path).split(b"\n"))
     else:
-        actions = _of_parquet(files, path)
+        actions = _of_parquet(log, path)
     for action in actions:
         yield action
         if sidecar := action.get("sidecar"):
-            yield from _of_parquet(files, f"_delta_log/_sidecars/{sidecar['path']}")
+            yield from _of_parquet(log, f"_delta_log/_sidecars/{sidecar['path']}")
 
 
 def _of_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     return (json.loads(line) for line in lines if line.strip())
 
 
-def _of_parquet(files: arrow_fs.FileSystem, path: str) -> Iterator[Mapping[str, Any]]:
-    with files.open_input_file(path) as source:
+def _of_parquet(log: DeltaLog, path: str) -> Iterator[Mapping[str, Any]]:
+    with log.storage.open_input_file(path) as source:
         parquet = pq.ParquetFile(source)
         wanted = [f"add.{name}" for name in _OF_FILE]
         rows = parquet.read(columns=[*wanted, "protocol", "metaData", "sidecar.path"])
