@@ -84,8 +84,8 @@ def _connection_type() -> dict[str, Any]:
                 "label": "Storage options",
                 "description": (
                     "JSON object with deltalake's options for the object store, which Spark gets, too: names that "
-                    'begin with AWS_, AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}. Airflow shows them to '
-                    "everybody who may see connections."
+                    'begin with AWS_, AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}; those of one bucket '
+                    "begin with bucket.<name>.AWS_. Airflow shows them to everybody who may see connections."
                 ),
                 # A user may still write a credential here.
                 "schema": {"type": ["string", "null"], "format": "password"},

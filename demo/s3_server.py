@@ -27,11 +27,15 @@ class S3Server:
 
     :param folder: where it keeps its objects; on a file system with extended attributes.
     :param port: where it listens.
+    :param access_key: the access key of its owner.
+    :param secret_key: the secret key of its owner.
     """
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, access_key: str = ACCESS_KEY, secret_key: str = SECRET_KEY) -> None:
         self.folder = folder
         self.port = port
+        self._access_key = access_key
+        self._secret_key = secret_key
         # Hadoop keeps one client for each bucket in a JVM: two servers must not have a bucket of one name.
         self.bucket = f"lake-{port}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -66,8 +70,8 @@ class S3Server:
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ALLOW_HTTP": "true",
             "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_ACCESS_KEY_ID": self._access_key,
+            "AWS_SECRET_ACCESS_KEY": self._secret_key,
         }
 
     @property
@@ -79,7 +83,7 @@ class S3Server:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of the command; its keys must not be on its command line."""
-        return {**os.environ, "ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+        return {**os.environ, "ROOT_ACCESS_KEY": self._access_key, "ROOT_SECRET_KEY": self._secret_key}
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.connections import register_lookup
 from airflow_backfill_provider.core.errors import BackfillError, StorageOptionsError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.lake.bucket_options import BucketOption
 from airflow_backfill_provider.lake.object_store import hadoop_settings, is_secret, without_secrets
 
 if TYPE_CHECKING:
@@ -209,16 +210,24 @@ def _storage_options(written: Any, what: str) -> dict[str, str]:
     for name, value in options.items():
         if is_secret(str(name)) and value:
             mask_secret(str(value))
-    unknown = sorted(str(name) for name in options if not _STORAGE_OPTION.fullmatch(str(name)))
+    unknown = sorted(str(name) for name in options if not _STORAGE_OPTION.fullmatch(_without_bucket(str(name), what)))
     if unknown:
         raise InvalidConnectionError(
             f"{what}: unknown option {', '.join(unknown)}; allowed are deltalake's upper-case names that begin with "
-            "AWS_, AZURE_ or GOOGLE_"
+            "AWS_, AZURE_ or GOOGLE_, and bucket.<name of the bucket>.AWS_…"
         )
     wrong = sorted(name for name, value in options.items() if not isinstance(value, str))
     if wrong:
         raise InvalidConnectionError(f'{what}: {", ".join(wrong)} must be text; write "true" instead of true')
     return dict(options)
+
+
+def _without_bucket(name: str, what: str) -> str:
+    try:
+        of_bucket = BucketOption.of(name)
+    except StorageOptionsError as error:
+        raise InvalidConnectionError(f"{what}: {error}") from error
+    return of_bucket.option if of_bucket else name
 
 
 def _json_object(text: str, what: str) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.checkpoints import checkpoints_in
 from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
 from airflow_backfill_provider.lake.one_listing import forget, listed
@@ -129,7 +130,7 @@ class DeltaLog:
     @cached_property
     def storage(self) -> arrow_fs.FileSystem:
         """File system rooted at the table."""
-        return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
+        return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, options_of(self.location, self._options)))
 
     def files(self) -> LogFiles:
         """List the log; see :mod:`.one_listing`."""
@@ -263,7 +264,7 @@ class DeltaLog:
         The table still has it after the commit that recorded it was cleaned up.
         """
         with log_errors(self.location):
-            table = DeltaTable(self.location, storage_options=self._options or None)
+            table = DeltaTable(self.location, storage_options=options_of(self.location, self._options))
             return table.transaction_version(transaction)
 
     def _modified(self, path: str) -> dt.datetime:

@@ -10,6 +10,7 @@ import pyarrow.fs as arrow_fs
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
 
 
@@ -26,7 +27,7 @@ def drop_table(path: str, storage_options: Mapping[str, str] | None = None) -> N
             shutil.rmtree(folder, ignore_errors=True)
         return
     with storage_errors(path):
-        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(path, dict(storage_options or {})))
+        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(path, options_of(path, storage_options)))
         found = storage.get_file_info(arrow_fs.FileSelector("", recursive=True, allow_not_found=True))
         paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
         for file in sorted(paths, key=lambda file: not file.startswith("_delta_log/")):

@@ -16,6 +16,7 @@ from deltalake.exceptions import CommitFailedError
 
 from airflow_backfill_provider.core.errors import UnsafeCommitsError
 from airflow_backfill_provider.core.log_store import SCHEMES
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.storage import storage_errors
 
@@ -44,7 +45,7 @@ def require_exclusive_commits(tables: Iterable[str], storage_options: Mapping[st
 
 def _is_exclusive(probe: str, options: dict[str, str]) -> bool:
     with storage_errors(probe):
-        DeltaTable.create(probe, PROBE_SCHEMA, storage_options=options)
+        DeltaTable.create(probe, PROBE_SCHEMA, storage_options=options_of(probe, options))
         exclusive = second_commit_fails(probe, options)
     drop_table(probe, options)
     return exclusive
@@ -57,7 +58,7 @@ def second_commit_fails(table: str, options: dict[str, str]) -> bool:
     :param table: location of a table with :data:`PROBE_SCHEMA`.
     """
     row = pa.table({"probe": pa.array([1], pa.int64())}, PROBE_SCHEMA)
-    writers = [DeltaTable(table, storage_options=options) for _ in range(2)]
+    writers = [DeltaTable(table, storage_options=options_of(table, options)) for _ in range(2)]
     try:
         for writer in writers:
             write_deltalake(writer, row, mode="append", commit_properties=CommitProperties(max_commit_retries=0))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from deltalake import DeltaTable
 
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
 
 
@@ -16,4 +17,4 @@ def is_table(path: str, storage_options: Mapping[str, str] | None = None) -> boo
     :raises StorageUnavailableError: if the storage does not answer.
     """
     with storage_errors(path):
-        return DeltaTable.is_deltatable(path, storage_options=dict(storage_options or {}) or None)
+        return DeltaTable.is_deltatable(path, storage_options=options_of(path, storage_options))

@@ -12,19 +12,26 @@ import urllib.parse
 from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import StorageOptionsError
+from airflow_backfill_provider.lake.bucket_options import buckets_of, options_of_bucket
 
 _SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS|SERVICE_ACCOUNT", re.IGNORECASE)
-_NO_SECRETS = frozenset({"AWS_SSE_BUCKET_KEY_ENABLED", "AWS_FORCE_CREDENTIAL_LOAD"})
+_SWITCHES = frozenset({"AWS_SSE_BUCKET_KEY_ENABLED", "AWS_FORCE_CREDENTIAL_LOAD"})
 
 _ENCRYPTION = {"aes256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS", "sse-c": "SSE-C"}
 _ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+_WITH_KEYS = (
+    "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+)
+_S3A = "fs.s3a."
+_PROVIDER = f"{_S3A}aws.credentials.provider"
 _CLIENT_CREDENTIALS = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
 _LOGIN = "https://login.microsoftonline.com"
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether an option may hold a secret, by its name."""
-    return bool(_SECRET.search(name))
+    """Tell whether an option may hold a secret, by its name; that of a bucket does not count."""
+    option = name.rpartition(".")[2]
+    return option.upper() not in _SWITCHES and bool(_SECRET.search(option))
 
 
 def without_secrets(text: str, options: Mapping[str, str]) -> str:
@@ -45,16 +52,40 @@ def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
     :param options: options of the object store, as deltalake takes them.
     :raises StorageOptionsError: if a credential has no counterpart, because Spark would use another one, or none.
     """
+    general = _settings(options_of_bucket("", options))
+    settings = {name: value for name, value in general.items() if value is not None}
+    for bucket in buckets_of(options):
+        settings |= _of_bucket(bucket, _settings(options_of_bucket(bucket, options)), general)
+    return settings
+
+
+def _of_bucket(bucket: str, settings: Mapping[str, str | None], general: Mapping[str, str | None]) -> dict[str, str]:
+    """Return S3A's settings for one bucket, where they differ from the general ones."""
+    # Without a setting of its own, a bucket has the general one; an empty one stands for none.
+    none = {_PROVIDER: _WITH_KEYS}
+    return {
+        name.replace(_S3A, f"{_S3A}bucket.{bucket}.", 1): value or none.get(name, "")
+        for name, value in settings.items()
+        if name.startswith(_S3A) and value != general[name]
+    }
+
+
+def _settings(options: Mapping[str, str]) -> dict[str, str | None]:
+    """
+    Return the Hadoop settings for one set of options.
+
+    :raises StorageOptionsError: as :func:`hadoop_settings`.
+    """
     given = _Options(options)
     settings = {**_s3(given), **_azure(given), **_google(given)}
-    untranslated = sorted(name for name in given.unused if is_secret(name) and name not in _NO_SECRETS)
+    untranslated = sorted(name for name in given.unused if is_secret(name))
     if untranslated:
         raise StorageOptionsError(
             f"storage option {', '.join(untranslated)} has no counterpart in Hadoop, so Spark cannot use it; choose a "
             "kind of credential that both support (docs/how-to/use-an-object-store.md), or leave it out here and "
             "configure deltalake and Spark separately"
         )
-    return {name: value for name, value in settings.items() if value is not None}
+    return settings
 
 
 class _Options:
@@ -82,7 +113,7 @@ def _s3(given: _Options) -> dict[str, str | None]:
         "fs.s3a.access.key": given.get("AWS_ACCESS_KEY_ID"),
         "fs.s3a.secret.key": given.get("AWS_SECRET_ACCESS_KEY"),
         "fs.s3a.session.token": given.get("AWS_SESSION_TOKEN", "AWS_TOKEN"),
-        "fs.s3a.aws.credentials.provider": _ANONYMOUS if given.on("AWS_SKIP_SIGNATURE") else None,
+        _PROVIDER: _ANONYMOUS if given.on("AWS_SKIP_SIGNATURE") else None,
         "fs.s3a.endpoint.region": given.get("AWS_REGION", "AWS_DEFAULT_REGION"),
         "fs.s3a.endpoint": endpoint,
         # By default, deltalake puts the bucket into the path, and S3A puts it into the host name.

@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.compaction import TARGET_FILE_SIZE, TARGET_PROPERTY, StoredFile, bytes_of
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.storage import log_errors
 
@@ -39,7 +40,7 @@ def table_files(path: str, storage_options: Mapping[str, str] | None = None) -> 
     :param storage_options: options of the object store, as deltalake takes them.
     """
     with log_errors(path):
-        table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
+        table = DeltaTable(path, storage_options=options_of(path, storage_options))
         actions = _file_entries(table)
     rows = DataFiles(table, path, storage_options or {}).rows_by_file()
     partitioned = [name for name in actions.column_names if name.startswith("partition.")]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog, LogKey
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.lake.written import Written
@@ -98,5 +99,5 @@ def _is_unchanged(known: _Known, log: DeltaLog, newest: int) -> bool:
 
 def _opened(location: str, options: dict[str, str]) -> tuple[int, dict[str, str]]:
     with storage_errors(location):
-        table = DeltaTable(location, storage_options=options or None)
+        table = DeltaTable(location, storage_options=options_of(location, options))
         return table.version(), {name: str(value) for name, value in table.metadata().configuration.items()}

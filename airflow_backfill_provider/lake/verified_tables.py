@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.errors import VerificationFailedError
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
@@ -20,7 +21,7 @@ def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str
     """
     try:
         with storage_errors(path):
-            table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
+            table = DeltaTable(path, storage_options=options_of(path, storage_options))
         return str(table.metadata().id)
     except (DeltaError, ValueError) as error:
         raise VerificationFailedError(

@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, steering_of
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.protocol.rate import NextLimit, next_limit
@@ -211,6 +212,6 @@ def _view_warnings(backfill: Backfill) -> list[str]:
     view = backfill.job.view_location
     if not view:
         return []
-    if not DeltaTable.is_deltatable(view, storage_options=dict(backfill.storage_options or {}) or None):
+    if not DeltaTable.is_deltatable(view, storage_options=options_of(view, backfill.storage_options)):
         return []
     return [f"there is already a table at {view}; create refuses it if it does not belong to this job"]

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
 
@@ -149,4 +150,4 @@ class _ObjectStoreFiles:
     def _storage(self) -> DeltaStorageHandler:
         from deltalake.fs import DeltaStorageHandler
 
-        return DeltaStorageHandler(self._folder, self._options or None)
+        return DeltaStorageHandler(self._folder, options_of(self._folder, self._options))

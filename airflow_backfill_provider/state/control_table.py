@@ -19,6 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.errors import BackfillError, ConcurrentUpdateError, StorageUnavailableError
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import one_line, panics_as_errors, storage_errors, storage_unavailable
 from airflow_backfill_provider.state.conditions import Since
 from airflow_backfill_provider.state.control_table_reader import ControlTableReader, newest_write, numbered
@@ -91,7 +92,7 @@ class ControlTable(ControlTableReader):
                         "delta.deletedFileRetentionDuration": RETENTION,
                         "delta.logRetentionDuration": RETENTION,
                     },
-                    storage_options=self._options,
+                    storage_options=options_of(self.location, self._options),
                     raise_if_key_not_exists=False,
                 )
         except DeltaError as error:

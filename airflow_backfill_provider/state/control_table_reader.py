@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import (
@@ -104,7 +105,7 @@ class ControlTableReader:
     def exists(self) -> bool:
         """Return whether the table exists."""
         with storage_errors(self.location):
-            return DeltaTable.is_deltatable(self.location, storage_options=self._options)
+            return DeltaTable.is_deltatable(self.location, storage_options=options_of(self.location, self._options))
 
     def read(self, where: str | None = None) -> pa.Table:
         """
@@ -215,7 +216,7 @@ class ControlTableReader:
         """Open the table at its newest version, and check its layout."""
         try:
             with storage_errors(self.location):
-                table = DeltaTable(self.location, storage_options=self._options)
+                table = DeltaTable(self.location, storage_options=options_of(self.location, self._options))
             return self._supported(table)
         except TableNotFoundError as error:
             raise StateLayoutError(f"control table {self.location} is missing; {what_to_do(self.location)}") from error

@@ -15,6 +15,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.exclusive_commits import PROBE_SCHEMA, second_commit_fails
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
@@ -59,12 +60,12 @@ def _probe_folder(root: Path) -> str:
 def _probe_store(root: str, options: dict[str, str]) -> str:
     name = f"_connection_test_{uuid.uuid4().hex}"
     with storage_errors(root):
-        files = arrow_fs.PyFileSystem(DeltaStorageHandler(root, options))
+        files = arrow_fs.PyFileSystem(DeltaStorageHandler(root, options_of(root, options)))
         there = files.get_file_info(arrow_fs.FileSelector("", allow_not_found=True))
     table = f"{root}/{name}"
     try:
         with storage_errors(root):
-            DeltaTable.create(table, PROBE_SCHEMA, storage_options=options)
+            DeltaTable.create(table, PROBE_SCHEMA, storage_options=options_of(table, options))
             is_safe = second_commit_fails(table, options)
     except DeltaError as error:
         raise StorageUnavailableError(

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.errors import (
     ConcurrentUpdateError,
     DataFileError,
 )
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import (
@@ -64,7 +65,9 @@ class OpenedLog:
         """
         with storage_errors(self.location):
             if self._opened is None:
-                self._opened = DeltaTable(self.location, storage_options=self.storage_options)
+                self._opened = DeltaTable(
+                    self.location, storage_options=options_of(self.location, self.storage_options)
+                )
             else:
                 self._opened.update_incremental()
         return self._opened

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamReplacedError
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, arrow_batches, gap
@@ -154,13 +155,13 @@ class ChangeLog(CleanedLog):
                     schema=SCHEMA,
                     mode="error",
                     configuration=configuration,
-                    storage_options=self._log.storage_options,
+                    storage_options=options_of(self.location, self._log.storage_options),
                     raise_if_key_not_exists=False,
                 )
         except DeltaError:
             # Another process created it at the same time, or died before it recorded the beginning.
             with storage_errors(self.location):
-                return DeltaTable(self.location, storage_options=self._log.storage_options)
+                return DeltaTable(self.location, storage_options=options_of(self.location, self._log.storage_options))
 
 
 def _noting_failures(batches: Iterator[pa.RecordBatch], failures: list[BaseException]) -> Iterator[pa.RecordBatch]:

@@ -27,6 +27,7 @@ from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles
@@ -320,7 +321,7 @@ class DeltaSource(Source):
     def _open(self, version: int | None) -> DeltaTable:
         try:
             with storage_errors(self._path):
-                return DeltaTable(self._path, version=version, storage_options=self._options or None)
+                return DeltaTable(self._path, version=version, storage_options=options_of(self._path, self._options))
         except TableNotFoundError as error:
             begins = None if version is None else self._begins()
             if begins is not None and version is not None and version < begins:

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import BackfillError, ConcurrentUpdateError, StateError
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import got_no_answer, one_line, storage_errors, storage_unavailable
@@ -93,7 +94,7 @@ class FileLog:
         """
         try:
             with storage_errors(self.location):
-                table = DeltaTable(self.location, storage_options=self._options or None)
+                table = DeltaTable(self.location, storage_options=options_of(self.location, self._options))
                 if (str(table.metadata().id), table.version()) != (self._known.log_id, self._known.version):
                     self._known = self._content(table)
         except TableNotFoundError:
@@ -126,7 +127,7 @@ class FileLog:
                     target,
                     _arrow(placed),
                     mode="append" if content.exists else "error",
-                    storage_options=self._options or None,
+                    storage_options=options_of(self.location, self._options),
                     commit_properties=CommitProperties(
                         max_commit_retries=0,
                         app_transactions=[Transaction(_MARK + name, value) for name, value in marks.items()],
@@ -143,7 +144,7 @@ class FileLog:
     def tidy(self) -> None:
         """Compact the table if it has many data files; nothing depends on it."""
         with suppress(DeltaError), storage_errors(self.location):
-            table = DeltaTable(self.location, storage_options=self._options or None)
+            table = DeltaTable(self.location, storage_options=options_of(self.location, self._options))
             if len(table.file_uris()) > MOST_DATA_FILES:
                 table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
                 table.vacuum(dry_run=False)
@@ -154,7 +155,7 @@ class FileLog:
         self._known = LogContent()
 
     def _opened_at(self, version: int) -> DeltaTable:
-        return DeltaTable(self.location, version=version, storage_options=self._options or None)
+        return DeltaTable(self.location, version=version, storage_options=options_of(self.location, self._options))
 
     def _content(self, table: DeltaTable) -> LogContent:
         rows = read_rows(table, ", ".join(f'"{name}"' for name in SCHEMA.names), ending="ORDER BY number")

@@ -13,6 +13,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
 
 _HIDDEN = ("_", ".")
@@ -51,7 +52,9 @@ class Folder:
         """The file system, rooted at the folder."""
         if is_local(self.location):
             return arrow_fs.SubTreeFileSystem(self.location, arrow_fs.LocalFileSystem())
-        return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, dict(self.storage_options)))
+        return arrow_fs.PyFileSystem(
+            DeltaStorageHandler(self.location, options_of(self.location, self.storage_options))
+        )
 
     def files(self) -> list[ListedFile]:
         """

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.existing import is_table
@@ -110,7 +111,9 @@ class ArrangementFiles:
         drop_table(self.path, self._options)
 
     def _stored(self) -> DataFiles:
-        return DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
+        return DataFiles(
+            DeltaTable(self.path, storage_options=options_of(self.path, self._options)), self.path, self._options
+        )
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.errors import DataFileError, StateError, Tab
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
 from airflow_backfill_provider.lake.dropping import drop_table
@@ -107,7 +108,9 @@ class ReadAheadFiles:
     def statistics(self, order: KeyOrder) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """Return the files with bounds of their keys, and an index of exact keys."""
         with read_ahead_errors(self.path):
-            stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
+            stored = DataFiles(
+                DeltaTable(self.path, storage_options=options_of(self.path, self._options)), self.path, self._options
+            )
             return stored.files(order), stored.keys(order)
 
     def drop(self) -> None:

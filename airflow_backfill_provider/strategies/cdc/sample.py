@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
 
 MOST_KEYS = 100_000
@@ -29,7 +30,7 @@ def write_sample(
     try:
         with storage_errors(location):
             write_deltalake(
-                location, rows.cast(_SCHEMA), mode="error", storage_options=dict(storage_options or {}) or None
+                location, rows.cast(_SCHEMA), mode="error", storage_options=options_of(location, storage_options)
             )
     except DeltaError:
         read_sample(location, order, storage_options)
@@ -39,7 +40,7 @@ def read_sample(location: str, order: KeyOrder, storage_options: Mapping[str, st
     """Return the sample, in key order; empty if there is none."""
     try:
         with storage_errors(location):
-            rows = DeltaTable(location, storage_options=dict(storage_options or {}) or None).to_pyarrow_table()
+            rows = DeltaTable(location, storage_options=options_of(location, storage_options)).to_pyarrow_table()
     except TableNotFoundError:
         return []
     decoded = (order.decode(key) for key in rows.sort_by("number")["key"].to_pylist())

@@ -13,7 +13,13 @@ from tests.ports import free_port
 @contextmanager
 def running_s3(folder: Path) -> Iterator[S3Server]:
     """Run a server, and stop it at the end."""
-    server = S3Server(folder, free_port())
+    with started(S3Server(folder, free_port())) as server:
+        yield server
+
+
+@contextmanager
+def started(server: S3Server) -> Iterator[S3Server]:
+    """Run one server, and stop it at the end."""
     server.start()
     try:
         yield server

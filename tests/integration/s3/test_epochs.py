@@ -16,6 +16,7 @@ from airflow_backfill_provider.maintenance.compaction import compact_job
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
 from tests.integration.engine.attempts import Asleep, is_killed
+from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.test_crash_points import POINTS
 from tests.integration.s3.bucket import BucketLakehouse
 from tests.variants import exhaustive
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.spark
 QUERY = "SELECT id, name FROM upstream WHERE price < 7"
 
 
-def change(lakehouse: BucketLakehouse, number: int = 1) -> None:
+def change(lakehouse: Lakehouse, number: int = 1) -> None:
     """Change the upstream on both sides of any position."""
     lakehouse.sql(f"UPDATE {{upstream}} SET name = 'changed {number}' WHERE id % 4 = 0")
     lakehouse.sql(f"DELETE FROM {{upstream}} WHERE id % 5 = {number}")

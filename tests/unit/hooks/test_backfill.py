@@ -39,7 +39,12 @@ def test_the_state_root_holds_the_control_tables_of_jobs_that_name_no_state(orde
 
 
 def test_storage_options_may_be_an_object_or_its_text(connection):
-    options = {"AWS_REGION": "eu-central-1", "AZURE_STORAGE_ACCOUNT_NAME": "lake", "GOOGLE_SERVICE_ACCOUNT": "/key"}
+    options = {
+        "AWS_REGION": "eu-central-1",
+        "bucket.raw.AWS_REGION": "us-east-1",
+        "AZURE_STORAGE_ACCOUNT_NAME": "lake",
+        "GOOGLE_SERVICE_ACCOUNT": "/key",
+    }
 
     for written in (options, json.dumps(options)):
         hook = BackfillHook(connection(extra=json.dumps({"storage_options": written})))
@@ -54,6 +59,8 @@ def test_storage_options_may_be_an_object_or_its_text(connection):
             "unknown extra root, zone; allowed are state_root, storage_options, secret_storage_options",
         ),
         ({"storage_options": {"aws_region": "x", "HOST": "y"}}, "unknown option HOST, aws_region; allowed are"),
+        ({"storage_options": {"bucket.raw.HOST": "y"}}, "storage option bucket.raw.HOST: an option of one bucket is"),
+        ({"storage_options": {"bucket.raw.AWS_region": "y"}}, "unknown option bucket.raw.AWS_region; allowed are"),
         ({"storage_options": {"AWS_ALLOW_HTTP": True}}, 'AWS_ALLOW_HTTP must be text; write "true"'),
         ({"storage_options": "{AWS"}, "storage_options is not valid JSON"),
         ({"storage_options": ["AWS_REGION"]}, "must be a JSON object"),

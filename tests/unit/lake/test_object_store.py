@@ -163,6 +163,7 @@ def test_the_page_names_every_option_that_is_translated():
         ("GOOGLE_SERVICE_ACCOUNT", True),
         ("AZURE_PASSWORD", True),
         ("AWS_REGION", False),
+        ("AWS_FORCE_CREDENTIAL_LOAD", False),
         ("timeout", False),
     ],
 )
@@ -200,3 +201,37 @@ def test_the_narrower_of_two_names_of_an_option_counts():
 def test_a_signature_that_is_given_is_used_although_there_is_an_account_key():
     options = {"AZURE_STORAGE_SAS_TOKEN": "sig=x", "AZURE_STORAGE_ACCOUNT_KEY": "k"}
     assert hadoop_settings(options) == {"fs.azure.account.auth.type": "SAS", "fs.azure.sas.fixed.token": "sig=x"}
+
+
+def test_a_bucket_has_settings_of_its_own():
+    options = S3 | {"bucket.raw.AWS_ACCESS_KEY_ID": "AKIB", "bucket.raw.AWS_SECRET_ACCESS_KEY": "of raw"}
+    general = hadoop_settings(S3)
+    assert hadoop_settings(options) == general | {
+        "fs.s3a.bucket.raw.access.key": "AKIB",
+        "fs.s3a.bucket.raw.secret.key": "of raw",
+        # Otherwise S3A would send the general token with the bucket's keys.
+        "fs.s3a.bucket.raw.session.token": "",
+    }
+
+
+def test_a_bucket_has_keys_where_others_are_public():
+    options = {"AWS_SKIP_SIGNATURE": "true", "bucket.raw.AWS_ACCESS_KEY_ID": "AKIB"}
+    settings = hadoop_settings(options)
+    assert settings["fs.s3a.aws.credentials.provider"].endswith(".AnonymousAWSCredentialsProvider")
+    assert settings["fs.s3a.bucket.raw.aws.credentials.provider"].endswith(".SimpleAWSCredentialsProvider")
+
+
+def test_a_public_bucket_beside_others():
+    settings = hadoop_settings(S3 | {"bucket.open.AWS_SKIP_SIGNATURE": "true"})
+    assert settings["fs.s3a.bucket.open.aws.credentials.provider"].endswith(".AnonymousAWSCredentialsProvider")
+    assert settings["fs.s3a.bucket.open.access.key"] == ""
+
+
+def test_a_credential_of_a_bucket_without_a_counterpart_is_refused():
+    with pytest.raises(StorageOptionsError, match="AWS_CONTAINER_AUTHORIZATION_TOKEN"):
+        hadoop_settings({"bucket.raw.AWS_CONTAINER_AUTHORIZATION_TOKEN": "very-secret"})
+
+
+def test_the_name_of_a_bucket_makes_no_secret():
+    assert not is_secret("bucket.keys-and-tokens.AWS_REGION")
+    assert is_secret("bucket.raw.AWS_SECRET_ACCESS_KEY")
