@@ -7,8 +7,8 @@ changes. But the condition of a ``DELETE`` cannot have a subquery. So the keys a
 hash table: an array of buckets, each an array of keys. Delta's log records the variable's type, and not its value.
 
 Most rows of the view have none of the keys, and to look into a bucket takes longer than to read the row. So another
-variable has a bit for each place that the hash of a key can have, in so few bytes that a processor keeps them at hand,
-and a bucket is looked into only if the bit of the row is set.
+variable has a word of bits for each bucket, in so few bytes that a processor keeps them at hand, and a bucket is looked
+into only if the bit of the row's hash is set.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.sql import quote
@@ -28,10 +28,8 @@ MOST_BYTES = 64 * 1024 * 1024
 BYTES_PER_VALUE = 24
 """What a value takes beside the bytes of a text."""
 
-_KEYS_PER_BUCKET = 4
-
-_BITS_PER_KEY, _BITS_PER_WORD = 16, 64
-"""One in 16 of the rows that have none of the keys has the bit of one."""
+_KEYS_PER_BUCKET, _BITS_PER_BUCKET = 4, 64
+"""A bit for every sixteenth of a key, so one in 16 of the rows that have none of the keys has the bit of one."""
 
 
 def fit_in_variable(keys: int, columns: int, text_bytes: int) -> bool:
@@ -66,51 +64,59 @@ def condition_for(keys: DataFrame, count: int, types: Mapping[str, str], name: s
     row_key = ", ".join(f"'{field}', {value}" for field, value in in_table.items())
 
     buckets = max(count // _KEYS_PER_BUCKET, 1)
-    words = max(count * _BITS_PER_KEY // _BITS_PER_WORD, 1)
-    with (
-        _in_array(hashed, F.collect_list("key"), buckets, f"ARRAY<STRUCT<{struct}>>", f"{name}_keys") as keys_at,
-        _in_array(hashed, F.bit_or(F.expr(_bit("hash"))), words, "BIGINT", f"{name}_bits") as bits_at,
-    ):
-        is_set = f"({bits_at}[{_place(row_hash, words)}] & {_bit(row_hash)}) <> 0"
-        yield f"{is_set} AND array_contains({keys_at}[{_place(row_hash, buckets)}], named_struct({row_key}))"
+    kinds = {"keys": f"ARRAY<ARRAY<STRUCT<{struct}>>>", "bits": "ARRAY<BIGINT>"}
+    with _variables(_hash_table(hashed, buckets), kinds, name) as (keys_in, bits_of):
+        bucket = f"[{_bucket(row_hash, buckets)}]"
+        is_set = f"({bits_of}{bucket} & {_bit(row_hash)}) <> 0"
+        yield f"{is_set} AND array_contains({keys_in}{bucket}, named_struct({row_key}))"
+
+
+def _hash_table(hashed: DataFrame, buckets: int) -> DataFrame:
+    """
+    Return one row with two arrays: ``keys`` has those of each bucket, and ``bits`` a word with their bits.
+
+    :param hashed: the keys with their hashes.
+    """
+    # A bucket without keys must be in the arrays, too.
+    every = hashed.sparkSession.range(buckets).select(
+        F.col("id").alias("bucket"), *(F.lit(None).cast(field.dataType).alias(field.name) for field in hashed.schema)
+    )
+    placed = hashed.select(F.expr(_bucket("hash", buckets)).cast("long").alias("bucket"), "hash", "key").unionAll(every)
+    filled = placed.groupBy("bucket").agg(
+        F.collect_list("key").alias("keys"), F.bit_or(F.expr(_bit("hash"))).alias("bits")
+    )
+    in_order = filled.agg(F.array_sort(F.collect_list(F.struct("bucket", "keys", "bits"))).alias("in_order"))
+    return in_order.select("in_order.keys", "in_order.bits")
 
 
 @contextmanager
-def _in_array(hashed: DataFrame, aggregate: Column, places: int, kind: str, name: str) -> Iterator[str]:
+def _variables(row: DataFrame, kinds: Mapping[str, str], name: str) -> Iterator[list[str]]:
     """
-    Keep an array in a variable of the session, with what the keys of each place add up to; give the variable's name.
+    Keep the columns of one row in variables of the session; give the variables' names.
 
-    :param hashed: the keys with their hashes.
-    :param aggregate: adds up keys and hashes.
-    :param places: the length of the array.
-    :param kind: the type of its elements.
+    :param kinds: column → its type.
     """
-    spark, variable, relation = hashed.sparkSession, f"system.session.{name}", f"{name}_of_all"
-    # A place without keys must be in the array, too.
-    every = spark.range(places).select(
-        F.col("id").alias("place"), *(F.lit(None).cast(field.dataType).alias(field.name) for field in hashed.schema)
-    )
-    placed = hashed.select(F.expr(_place("hash", places)).cast("long").alias("place"), "hash", "key").unionAll(every)
-    added_up = placed.groupBy("place").agg(aggregate.alias("value"))
-    in_order = F.array_sort(F.collect_list(F.struct("place", "value")))
-    spark.sql(f"DECLARE OR REPLACE VARIABLE {variable} ARRAY<{kind}>")
+    spark, relation = row.sparkSession, f"{name}_row"
+    variables = [f"system.session.{name}_{column_name}" for column_name in kinds]
     try:
-        of_all = F.transform(in_order, lambda found: found["value"]).alias("found")
-        added_up.agg(of_all).createOrReplaceTempView(relation)
+        for variable, kind in zip(variables, kinds.values(), strict=True):
+            spark.sql(f"DECLARE OR REPLACE VARIABLE {variable} {kind}")
+        row.createOrReplaceTempView(relation)
         try:
-            spark.sql(f"SET VAR {variable} = (SELECT found FROM {relation})")
+            spark.sql(f"SET VAR ({', '.join(variables)}) = (SELECT {', '.join(kinds)} FROM {relation})")
         finally:
             spark.catalog.dropTempView(relation)
-        yield variable
+        yield variables
     finally:
-        spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {variable}")
+        for variable in variables:
+            spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {variable}")
 
 
-def _place(hashed: str, places: int) -> str:
-    """Return the place of a hash in an array, in SQL."""
-    return f"CAST(pmod({hashed}, {places}) AS INT)"
+def _bucket(hashed: str, buckets: int) -> str:
+    """Return the bucket of a hash, in SQL."""
+    return f"CAST(pmod({hashed}, {buckets}) AS INT)"
 
 
 def _bit(hashed: str) -> str:
-    """Return a word with the bit of a hash, in SQL; other bits of the hash than those that decide on the place."""
-    return f"shiftleft(1L, CAST(pmod(shiftright({hashed}, 40), {_BITS_PER_WORD}) AS INT))"
+    """Return a word with the bit of a hash, in SQL; other bits of the hash than those that decide on the bucket."""
+    return f"shiftleft(1L, CAST(pmod(shiftright({hashed}, 40), {_BITS_PER_BUCKET}) AS INT))"
