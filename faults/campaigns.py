@@ -21,6 +21,7 @@ NAMES = (
     "cdc",
     "kafka",
     "store",
+    "kills-in-bucket",
     "pages",
     "airflow",
 )

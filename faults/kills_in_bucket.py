@@ -1,0 +1,50 @@
+"""The campaign :mod:`faults.kills` with every table in a bucket of a server with the API of S3."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
+from demo.s3_server import S3Server
+from faults.campaign import Campaign, Outcome, Play
+from faults.kills import play_kills
+from faults.spark import spark_session
+from faults.table_shapes import SHAPES
+from tests.connect_server import PORT
+from tests.integration.s3.bucket import BucketLakehouse
+from tests.ports import free_port
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backfill-faults-")))
+        server = S3Server(folder, free_port())
+        server.start()
+        stack.callback(server.stop)
+        # The attempts find the bucket as applications do.
+        stack.enter_context(patch.dict(os.environ, storage_options_to_environment(server.storage_options)))
+        spark = stack.enter_context(spark_session())
+        remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+
+        def play(case: int, random: random.Random) -> Outcome:
+            lakehouse = BucketLakehouse(spark, server, f"job-{case}")
+            return play_kills(lakehouse, remote, SHAPES[case % len(SHAPES)], random)
+
+        yield play
+
+
+CAMPAIGN = Campaign(
+    name="kills-in-bucket",
+    about="the same kills, with every table in a bucket",
+    quick=1,
+    full=32,
+    checks="kills",
+    stage=_stage,
+)
