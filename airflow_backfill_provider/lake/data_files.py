@@ -362,11 +362,12 @@ def _lower(first: KeyValue | None, last: KeyValue | None, nulls: int | None, row
 
 
 def _upper(first: KeyValue | None, last: KeyValue | None, nulls: int | None, rows: int | None) -> Bound:
-    """Return an upper bound of one column, empty if it has no statistics."""
+    """Return an upper bound of one column, empty if it has no statistics, or contradictory ones."""
     if nulls is None:
         return ()
     if nulls == rows:
-        return (None,)
+        # An upper bound that is too low may end a chunk before the file's first row.
+        return (None,) if first is None and last is None else ()
     return () if first is None or last is None else (last,)
 
 

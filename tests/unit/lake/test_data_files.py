@@ -144,6 +144,17 @@ def test_text_that_has_the_replacement_character_itself_is_text(lake):
     assert (files[0].lower, files[0].upper) == (("a",), ("\ufffd",))
 
 
+def test_statistics_that_contradict_themselves_end_no_chunk(lake):
+    """I4: all keys are said to be null, so a chunk that ended at the greatest one would have no row."""
+    table = write_table(lake / "said", {"k": SOUND["string"]})
+    stats = {"numRecords": 3, "minValues": {"k": "a"}, "maxValues": {"k": "c"}, "nullCount": {"k": 3}}
+    edit_adds(lake / "said", lambda add: add | {"stats": json.dumps(stats)})
+    write_table(lake / "said", {"k": pa.array(["d", "e", "f"])})
+    files, keys = table.files_at(offset_of(1)).statistics(order_by("string"))
+    (covered,) = plan_chunk(files, unread=[EVERYTHING], rate_limit=3, order=order_by("string"), keys=keys).ranges
+    assert covered.up_to == ("c",)
+
+
 @pytest.mark.parametrize("value", ["+10000-01-01", "-0001-01-01"])
 def test_a_partition_of_such_a_year_differs_from_others_and_from_null(lake, value):
     path = lake / "edges"
