@@ -49,8 +49,9 @@ def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
 
     An option without a counterpart is left out: it only concerns how deltalake reads or commits.
 
-    :param options: options of the object store, as deltalake takes them.
-    :raises StorageOptionsError: if a credential has no counterpart, because Spark would use another one, or none.
+    :param options: options of the object store, as deltalake takes them, and those of single buckets.
+    :raises StorageOptionsError: if a credential has no counterpart, because Spark would use another one, or none; or if
+        the name of a bucket's option is not valid.
     """
     general = _settings(options_of_bucket("", options))
     settings = {name: value for name, value in general.items() if value is not None}
