@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +79,7 @@ class Landing:
         assert sorted(found) == sorted(self.rows)
 
 
-@pytest.fixture(params=["json", "csv", "parquet"])
+@pytest.fixture(params=[exhaustive("json"), "csv", "parquet"])
 def landing(lakehouse: Lakehouse, request: pytest.FixtureRequest) -> Landing:
     """A folder with five files, one of them deeper."""
     found = Landing(lakehouse, request.param)
