@@ -32,9 +32,8 @@ from bench.made_jobs import make_half_read_job
 from bench.many_files import make_log
 from bench.measuring import REQUESTER, change_upstream, make_upstream, save_figures, session
 from bench.target import Target
-from demo.s3_server import S3Server
 from tests.integration.s3.proxy import FailingProxy, Request
-from tests.ports import free_port
+from tests.integration.s3.server import running_s3
 
 LATENCIES = tuple(float(text) for text in os.environ.get("BENCH_LATENCIES", "0,0.03,0.1").split(","))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "8"))
@@ -92,10 +91,7 @@ def main(console: Console) -> None:
     """Measure, and print medians."""
     spark = session()
     steps: list[Step] = []
-    with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
-        server = S3Server(Path(name, "s3"), free_port())
-        server.folder.mkdir()
-        server.start()
+    with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name, running_s3(Path(name, "s3")) as server:
         try:
             steps += _measured(spark, Place(LOCAL, f"{name}/local", {}))
             for latency in LATENCIES:
@@ -105,7 +101,6 @@ def main(console: Console) -> None:
                     steps += _measured(spark, place)
                     steps += _on_many_files(place, server.on_disk(place.folder))
         finally:
-            server.stop()
             spark.stop()
     _report(console, steps)
 

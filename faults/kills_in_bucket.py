@@ -11,23 +11,20 @@ from pathlib import Path
 from unittest.mock import patch
 
 from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
-from demo.s3_server import S3Server
 from faults.campaign import Campaign, Outcome, Play
 from faults.kills import play_kills
 from faults.spark import spark_session
 from faults.table_shapes import SHAPES
 from tests.connect_server import PORT
 from tests.integration.s3.bucket import BucketLakehouse
-from tests.ports import free_port
+from tests.integration.s3.server import running_s3
 
 
 @contextmanager
 def _stage() -> Iterator[Play]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backfill-faults-")))
-        server = S3Server(folder, free_port())
-        server.start()
-        stack.callback(server.stop)
+        server = stack.enter_context(running_s3(folder))
         # The attempts find the bucket as applications do.
         stack.enter_context(patch.dict(os.environ, storage_options_to_environment(server.storage_options)))
         spark = stack.enter_context(spark_session())

@@ -23,11 +23,10 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
-from demo.s3_server import S3Server
 from faults import store_driver
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from tests.integration.s3.proxy import FailingProxy
-from tests.ports import free_port
+from tests.integration.s3.server import running_s3
 
 ROUNDS = 15
 """The commits of each driver in a case."""
@@ -130,9 +129,7 @@ def _append_with_rust(path: str, number: int, options: dict[str, str], failures:
 def _stage() -> Iterator[Play]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backfill-faults-")))
-        server = S3Server(folder, free_port())
-        server.start()
-        stack.callback(server.stop)
+        server = stack.enter_context(running_s3(folder))
         proxy = stack.enter_context(FailingProxy(server).running())
         drivers = [Driver(name, proxy.storage_options) for name in ("first", "second")]
         for driver in drivers:
