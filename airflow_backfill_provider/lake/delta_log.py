@@ -19,7 +19,6 @@ from typing import Any
 
 import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.table_version import TableVersion
@@ -29,6 +28,7 @@ from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
 from airflow_backfill_provider.lake.one_listing import forget, listed
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.stored_files import stored_files
 from airflow_backfill_provider.lake.written import Written
 
 _COMMIT_INFO = b'{"commitInfo":'
@@ -130,7 +130,7 @@ class DeltaLog:
     @cached_property
     def storage(self) -> arrow_fs.FileSystem:
         """File system rooted at the table."""
-        return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, options_of(self.location, self._options)))
+        return stored_files(self.location, self._options)
 
     def files(self) -> LogFiles:
         """List the log; see :mod:`.one_listing`."""

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow.fs as arrow_fs
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.lake.stored_files import stored_files
 
 
 def drop_table(path: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -27,7 +26,7 @@ def drop_table(path: str, storage_options: Mapping[str, str] | None = None) -> N
             shutil.rmtree(folder, ignore_errors=True)
         return
     with storage_errors(path):
-        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(path, options_of(path, storage_options)))
+        storage = stored_files(path, storage_options)
         found = storage.get_file_info(arrow_fs.FileSelector("", recursive=True, allow_not_found=True))
         paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
         for file in sorted(paths, key=lambda file: not file.startswith("_delta_log/")):

@@ -15,17 +15,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow.fs as arrow_fs
-from deltalake.fs import DeltaStorageHandler
-
 from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.errors import TableLogError
 from airflow_backfill_provider.core.location import is_local, parent
-from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.deletion_vectors import vector_file
 from airflow_backfill_provider.lake.log_state import Action, LogState
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.lake.stored_files import stored_files
 
 _MAPPING = "delta.columnMapping."
 _MODE, _MOST = f"{_MAPPING}mode", f"{_MAPPING}maxColumnId"
@@ -66,7 +63,7 @@ def write_numbered_log(
     with storage_errors(location):
         # A local folder has to exist, and this one may not.
         folder = parent(location)
-        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(folder, options_of(folder, storage_options)))
+        storage = stored_files(folder, storage_options)
         write_file(storage, f"{location[len(folder) + 1 :]}/_delta_log/{0:020d}.json", written.encode("utf-8"))
 
 

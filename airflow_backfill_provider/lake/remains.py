@@ -12,12 +12,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.lake.stored_files import stored_files
 from airflow_backfill_provider.lake.uncommitted import EMPTY_PART, LOG, NO_TABLE, is_no_commit
 
 
@@ -44,7 +43,7 @@ def has_remains(path: str, storage_options: Mapping[str, str] | None = None) -> 
     :raises MaterializedViewError: if it is more than the remains of an empty table that was never committed.
     """
     with storage_errors(path):
-        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(path, options_of(path, storage_options)))
+        storage = stored_files(path, storage_options)
         found = storage.get_file_info(arrow_fs.FileSelector("", recursive=True, allow_not_found=True))
         files = [info.path for info in found if info.type is arrow_fs.FileType.File]
         if not all(_is_remains(storage, file) for file in files):

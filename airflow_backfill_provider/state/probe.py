@@ -11,13 +11,13 @@ from pathlib import Path
 import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.exclusive_commits import PROBE_SCHEMA, second_commit_fails
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.stored_files import stored_files
 
 _IMPATIENT = {"max_retries": "1", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "10s"}
 """Short timeouts, because a user waits at the connection form."""
@@ -60,7 +60,7 @@ def _probe_folder(root: Path) -> str:
 def _probe_store(root: str, options: dict[str, str]) -> str:
     name = f"_connection_test_{uuid.uuid4().hex}"
     with storage_errors(root):
-        files = arrow_fs.PyFileSystem(DeltaStorageHandler(root, options_of(root, options)))
+        files = stored_files(root, options)
         there = files.get_file_info(arrow_fs.FileSelector("", allow_not_found=True))
     table = f"{root}/{name}"
     try:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pyarrow.fs as arrow_fs
 from deltalake.exceptions import TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.lake.stored_files import stored_files
 
 _HIDDEN = ("_", ".")
 """How names begin that are hidden or temporary."""
@@ -52,9 +51,7 @@ class Folder:
         """The file system, rooted at the folder."""
         if is_local(self.location):
             return arrow_fs.SubTreeFileSystem(self.location, arrow_fs.LocalFileSystem())
-        return arrow_fs.PyFileSystem(
-            DeltaStorageHandler(self.location, options_of(self.location, self.storage_options))
-        )
+        return stored_files(self.location, self.storage_options)
 
     def files(self) -> list[ListedFile]:
         """

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.fs import DeltaStorageHandler
 
-from airflow_backfill_provider.lake import dropping
+from airflow_backfill_provider.lake import stored_files
 from airflow_backfill_provider.lake.dropping import drop_table
 
 
@@ -76,7 +76,7 @@ def test_a_crash_halfway_leaves_no_table_in_a_store(lake, location, monkeypatch)
             Dies.deleted += 1
             super().delete_file(path)
 
-    monkeypatch.setattr(dropping, "DeltaStorageHandler", Dies)
+    monkeypatch.setattr(stored_files, "DeltaStorageHandler", Dies)
     with pytest.raises(KeyboardInterrupt):
         drop_table(location)
     monkeypatch.undo()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow.fs as arrow_fs
-from deltalake.fs import DeltaStorageHandler
-
 from airflow_backfill_provider.lake.small_files import write_file
+from airflow_backfill_provider.lake.stored_files import stored_files
 
 
 def test_a_file_replaces_an_older_one_and_folders_are_made(tmp_path):
-    storage = arrow_fs.PyFileSystem(DeltaStorageHandler(str(tmp_path), {}))
+    storage = stored_files(str(tmp_path))
     write_file(storage, "a/b/record", b"one")
     assert (tmp_path / "a" / "b" / "record").read_bytes() == b"one"
     write_file(storage, "a/b/record", b"2" * 3_000_000)
