@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.hooks.spark_application import application_path
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime import class_archive
+from airflow_backfill_provider.runtime.collector import SERIAL
 from airflow_backfill_provider.runtime.spark_settings import (
     DELTA_PACKAGE,
     FIRST_COMPILER_ALONE,
@@ -46,8 +47,9 @@ PLAIN_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-# The other driver option that this package sets for so few rows.
-WITHOUT_ARCHIVE = {"spark.driver.defaultJavaOptions": FIRST_COMPILER_ALONE}
+# The other driver options that this package sets for so few rows.
+WITHOUT_ARCHIVE = {"spark.driver.defaultJavaOptions": f"{FIRST_COMPILER_ALONE} {SERIAL}"}
+JAVAS_COLLECTOR = {"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def epoch(folder: Path, conf: dict[str, str], *, rows: int | None = ROWS) -> tup
         store=backfill.store, upstream=backfill.upstream, requester=Requester(user="bench")
     ).barrier
     assert barrier is not None
-    settings = {**spark_conf(MASTER, rows=rows), **conf}
+    settings = spark_conf(MASTER, conf, rows=rows)
     arguments = ["--state", job.state, "--epoch", str(barrier.epoch)]
     return submit(application_path("backfill_epoch.py"), arguments, settings), view
 
@@ -149,5 +151,6 @@ STARTS: dict[str, Callable[[Path], tuple[Submission, Path]]] = {
     "plain": plain,
     "epoch": lambda folder: epoch(folder, {}),
     "epoch without an archive of classes": lambda folder: epoch(folder, WITHOUT_ARCHIVE),
-    "epoch with Java's second compiler": lambda folder: epoch(folder, {}, rows=None),
+    "epoch with Java's own collector": lambda folder: epoch(folder, JAVAS_COLLECTOR),
+    "epoch as for many rows": lambda folder: epoch(folder, {}, rows=None),
 }

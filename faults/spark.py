@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +25,6 @@ SMALL_DATA = {
 def spark_session() -> Iterator[SparkSession]:
     """Start Spark on this machine, also as a Spark Connect server, and stop it."""
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    # A campaign runs long enough to benefit from Java's second compiler.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseParallelGC")
     with tempfile.TemporaryDirectory(prefix="backfill-faults-warehouse-") as warehouse:
         conf = {
             **SMALL_DATA,

@@ -38,9 +38,10 @@ if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_us
     tempfile.tempdir = None  # asked for before by pytest, perhaps
 
 
-# For every JVM that a test starts, in whatever process: none lives long enough for Java's second compiler. `make test`
-# starts too few of them for an archive of classes, which takes longer to make than it saves.
-_SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+# For every JVM that a test starts, in whatever process: none lives long enough for Java's second compiler, and several
+# share the memory. `make test` starts too few of them for an archive of classes, which takes longer to make than it
+# saves.
+_SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 # The tests' own one lives through all of them, long enough for the second compiler to pay, if it leaves alone what is
 # not called most: in its usual way it takes half of the time of the first minutes.
 _LONG_LIVED = {

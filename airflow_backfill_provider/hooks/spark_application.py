@@ -78,7 +78,7 @@ class SparkApplicationHook(SparkSubmitHook):
         self._storage_options = dict(storage_options or {})
         self._error = ""
         self._killed = False
-        self._conf = {**spark_conf(self._connection["master"], rows=rows), **self._conf}
+        self._conf = spark_conf(self._connection["master"], self._conf, rows=rows)
         for key, value in self._conf.items():
             if _SECRET_CONF.search(key):
                 mask_secret(str(value))

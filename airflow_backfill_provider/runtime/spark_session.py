@@ -32,7 +32,7 @@ def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str
     os.environ.update(spark_environment())
     # The caller has chosen a master, and Spark refuses a master and a remote at once.
     os.environ.pop(REMOTE_VARIABLE, None)
-    settings = {**spark_conf(master), **(conf or {})}
+    settings = spark_conf(master, conf)
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)

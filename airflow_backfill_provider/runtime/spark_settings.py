@@ -27,6 +27,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.log_store import log_store_settings
 from airflow_backfill_provider.runtime import class_archive
+from airflow_backfill_provider.runtime.collector import collector_options
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
@@ -103,15 +104,18 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
+def spark_conf(master: str, conf: Mapping[str, str] | None = None, *, rows: int | None = None) -> dict[str, str]:
     """
     Return the Spark configuration of an application of this package.
 
     :param master: Spark's master; a local one gets settings that make Spark fast there, a cluster keeps its own.
+    :param conf: the user's configuration, which goes before this package's.
     :param rows: the most rows that the application reads, if known.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
-    return {**_DELTA, **_S3, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else _CLUSTER)}
+    conf = conf or {}
+    own = _local_conf(conf, rows) if is_local(master) else _CLUSTER
+    return {**_DELTA, **_S3, **_jars_conf(master), **own, **conf}
 
 
 def spark_environment() -> dict[str, str]:
@@ -148,25 +152,26 @@ def _jars_conf(master: str) -> dict[str, str]:
     }
 
 
-def _java_options(rows: int | None) -> list[str]:
+def _java_options(conf: Mapping[str, str], rows: int | None) -> list[str]:
     """
     Return the options that limit Avro, and those that make Java start and end sooner.
 
-    The latter are an archive of classes, if there is one (see :mod:`.class_archive`), and for few rows the option that
-    turns off the second compiler.
+    The latter are a garbage collector (see :mod:`.collector`), an archive of classes, if there is one (see
+    :mod:`.class_archive`), and for few rows the option that turns off the second compiler.
     """
     archive = class_archive.archive_path(jars_folder(), java_command())
-    options = [AVRO_LIMITS]
+    is_short = rows is not None and rows <= FEW_ROWS
+    options = [AVRO_LIMITS, *collector_options(conf, is_short=is_short)]
     if archive is not None and archive.exists():
         options.append(class_archive.java_options(archive))
-    if rows is not None and rows <= FEW_ROWS:
+    if is_short:
         options.append(FIRST_COMPILER_ALONE)
     return options
 
 
-def _local_conf(rows: int | None) -> dict[str, str]:
+def _local_conf(conf: Mapping[str, str], rows: int | None) -> dict[str, str]:
     return {
-        "spark.driver.defaultJavaOptions": " ".join(_java_options(rows)),
+        "spark.driver.defaultJavaOptions": " ".join(_java_options(conf, rows)),
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
         "spark.databricks.delta.snapshotPartitions": "1",

@@ -119,7 +119,7 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
     require_java()
     _require_free(port)
     settings = {
-        **spark_conf(master),
+        **spark_conf(master, conf),
         **_CONNECT,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={engine_files.logging_file().as_uri()}",
         **conf,

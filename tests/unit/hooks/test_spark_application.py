@@ -107,6 +107,18 @@ def test_few_rows_are_read_without_javas_second_compiler_unless_the_user_wants_i
     assert "TieredStopAtLevel" not in (submitted.conf("spark.driver.defaultJavaOptions") or "")
 
 
+def test_a_collector_that_the_user_chose_is_the_only_one(spark_submit, monkeypatch):
+    """Java does not start with two."""
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+    submitted = spark_submit()
+
+    run(SparkApplicationHook(rows=1))
+    assert "-XX:+UseSerialGC" in submitted.conf("spark.driver.defaultJavaOptions")
+
+    run(SparkApplicationHook(rows=1, conf={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}))
+    assert "GC" not in submitted.conf("spark.driver.defaultJavaOptions")
+
+
 def test_a_connection_that_is_missing_is_an_error_and_not_yarn():
     with pytest.raises(InvalidConnectionError, match="there is no Spark connection nowhere; create it, or leave"):
         SparkApplicationHook(spark_conn_id="nowhere")

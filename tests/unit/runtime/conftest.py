@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.runtime.spark_settings import JARS_VARIABLE
+from airflow_backfill_provider.runtime.collector import PARALLEL, SERIAL
+from airflow_backfill_provider.runtime.spark_settings import AVRO_LIMITS, JARS_VARIABLE, spark_conf
 
 JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
+
+
+def options_of(master: str = "local[*]", rows: int | None = None) -> str | None:
+    """Return Java's options but those that limit Avro and choose a collector."""
+    options = spark_conf(master, rows=rows)["spark.driver.defaultJavaOptions"]
+    for always_there in (AVRO_LIMITS, PARALLEL, SERIAL):
+        options = options.replace(always_there, "")
+    return options.strip() or None
 
 
 def program(path: Path, text: str) -> Path:

@@ -7,13 +7,8 @@ import os
 import pytest
 
 from airflow_backfill_provider.runtime.class_archive import archive_path, java_options
-from airflow_backfill_provider.runtime.spark_settings import AVRO_LIMITS, FEW_ROWS, spark_conf
-
-
-def options_of(master="local[*]", rows=None):
-    """Return Java's options but those that limit Avro, which are always there."""
-    options = spark_conf(master, rows=rows)["spark.driver.defaultJavaOptions"]
-    return options.removeprefix(AVRO_LIMITS).strip() or None
+from airflow_backfill_provider.runtime.spark_settings import FEW_ROWS
+from tests.unit.runtime.conftest import options_of
 
 
 def test_a_local_spark_uses_the_archive_that_is_there(java, jars):

@@ -9,18 +9,12 @@ import pytest
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.runtime.class_archive import java_options
 from airflow_backfill_provider.runtime.class_archiver import make_class_archive
-from airflow_backfill_provider.runtime.spark_settings import AVRO_LIMITS, JARS_VARIABLE, spark_conf
-from tests.unit.runtime.conftest import program
+from airflow_backfill_provider.runtime.spark_settings import JARS_VARIABLE
+from tests.unit.runtime.conftest import options_of, program
 
 WRITES = '#!/bin/sh\nfor word in "$@"; do case $word in *.py) cat "$word" >&2 || exit 3;; '
 WRITES += "*ArchiveClassesAtExit=*) options=$word;; esac; done\n"
 WRITES += 'file=${options#*ArchiveClassesAtExit=}; echo classes > "${file%%\\"*}"\n'
-
-
-def options_of(master="local[*]", rows=None):
-    """Return Java's options but those that limit Avro, which are always there."""
-    options = spark_conf(master, rows=rows)["spark.driver.defaultJavaOptions"]
-    return options.removeprefix(AVRO_LIMITS).strip() or None
 
 
 def test_making_an_archive_replaces_the_former_ones(java, jars):
