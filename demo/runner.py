@@ -11,7 +11,8 @@ from types import FrameType
 from rich.console import Console
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.runtime.spark_settings import require_java
+from airflow_backfill_provider.runtime.collector import SERIAL
+from airflow_backfill_provider.runtime.spark_settings import FIRST_COMPILER_ALONE, require_java
 from demo.folder import DemoError, fresh_folder
 from demo.processes import Processes
 from demo.run import DemoRun
@@ -33,7 +34,7 @@ def run_demo(name: str, play: Play, *, folder: str = ".demo", interrupted: int =
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     # A Spark application takes only seconds here, and the JVM would spend most of them on optimizing code.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{FIRST_COMPILER_ALONE} {SERIAL}")
     try:
         require_java()
         with fresh_folder(folder) as fresh:

@@ -52,7 +52,7 @@ def _train(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
     """Run the small backfill; its JVM writes the archive before ``spark-submit`` ends."""
     environment = {**os.environ, **spark_settings.spark_environment()}
     spark_submit = shutil.which("spark-submit", path=environment["PATH"]) or "spark-submit"
-    conf = {**spark_settings.spark_conf("local[2]"), "spark.driver.defaultJavaOptions": options}
+    conf = spark_settings.spark_conf("local[2]", {"spark.driver.defaultJavaOptions": options})
     return subprocess.run(
         [
             spark_submit,

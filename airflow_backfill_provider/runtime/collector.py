@@ -20,7 +20,6 @@ SERIAL = "-XX:+UseSerialGC"
 
 _CHOICE = re.compile(r"-XX:\+Use\w*GC\b")
 
-_CONF = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 _VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 
@@ -33,8 +32,10 @@ def collector_options(conf: Mapping[str, str], *, is_short: bool) -> list[str]:
     :returns: nothing if the user's configuration, Spark's defaults or the environment may have chosen one: Java does
         not start with two.
     """
-    places = [*(str(conf.get(name, "")) for name in _CONF), *(os.environ.get(name, "") for name in _VARIABLES)]
-    if any(map(_CHOICE.search, [*places, _spark_defaults()])):
+    # A user's default options need no look: they take the place of those that this package would add to.
+    of_user = str(conf.get("spark.driver.extraJavaOptions", ""))
+    places = [of_user, *(os.environ.get(name, "") for name in _VARIABLES), _spark_defaults()]
+    if any(map(_CHOICE.search, places)):
         return []
     return [SERIAL if is_short else PARALLEL]
 

@@ -118,11 +118,9 @@ def stop_engine() -> EngineRecord | None:
 def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[Remote], str]) -> EngineRecord:
     require_java()
     _require_free(port)
+    logs = f"-Dlog4j2.configurationFile={engine_files.logging_file().as_uri()}"
     settings = {
-        **spark_conf(master, conf),
-        **_CONNECT,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={engine_files.logging_file().as_uri()}",
-        **conf,
+        **spark_conf(master, {**_CONNECT, "spark.driver.extraJavaOptions": logs, **conf}),
         "spark.master": master,
         "spark.connect.grpc.binding.port": str(port),
     }

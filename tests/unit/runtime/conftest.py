@@ -16,8 +16,8 @@ JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
 def options_of(master: str = "local[*]", rows: int | None = None) -> str | None:
     """Return Java's options but those that limit Avro and choose a collector."""
     options = spark_conf(master, rows=rows)["spark.driver.defaultJavaOptions"]
-    for always_there in (AVRO_LIMITS, PARALLEL, SERIAL):
-        options = options.replace(always_there, "")
+    for left_out in (AVRO_LIMITS, PARALLEL, SERIAL):
+        options = options.replace(left_out, "")
     return options.strip() or None
 
 
