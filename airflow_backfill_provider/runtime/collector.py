@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 PARALLEL = "-XX:+UseParallelGC"
@@ -42,11 +43,11 @@ def collector_options(conf: Mapping[str, str], *, is_short: bool) -> list[str]:
 
 def _spark_defaults() -> str:
     """Return the text of the file with Spark's defaults, if there is one."""
-    home = os.environ.get("SPARK_HOME")
-    folder = os.environ.get("SPARK_CONF_DIR") or (Path(home) / "conf" if home else None)
-    if folder is None:
-        return ""
+    # PySpark's package is a complete Spark, and the one that runs if no other is named.
+    package = find_spec("pyspark")
+    home = os.environ.get("SPARK_HOME") or Path((package and package.origin) or "").parent
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(home, "conf")
     try:
-        return (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
+        return Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""

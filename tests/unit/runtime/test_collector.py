@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
+from airflow_backfill_provider.runtime import collector
 from airflow_backfill_provider.runtime.collector import PARALLEL, SERIAL, collector_options
 from airflow_backfill_provider.runtime.spark_settings import FEW_ROWS, java_command, spark_conf
 
@@ -48,6 +50,15 @@ def test_a_choice_of_the_user_is_the_only_one(chosen, monkeypatch, tmp_path):
 def test_the_defaults_of_an_installed_spark_count_too(monkeypatch, tmp_path):
     monkeypatch.delenv("SPARK_CONF_DIR")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert options() == [PARALLEL]
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions=-XX:+UseG1GC\n")
+    assert options() == []
+
+
+def test_the_defaults_of_pysparks_own_spark_count_if_no_other_is_named(monkeypatch, tmp_path):
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.setattr(collector, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
     assert options() == [PARALLEL]
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions=-XX:+UseG1GC\n")
