@@ -16,6 +16,7 @@ class CrashPoint(StrEnum):
     The gaps between the commits of a view's creation and of one epoch, in order.
 
     Some points are reached in certain cases only: ``*_creation_*`` when the view's table is created, also by a rebuild;
+    ``*_files_*`` in each append to a table for which Delta's own writer is not needed;
     ``*_arrangement_*`` under this strategy; ``*_removal_*`` in repairs, and if changes waited until the view is
     finished; ``*_report`` if several task runs share an epoch; ``*_fence`` if an epoch is given up; ``*_succession_*``
     when a job becomes another incarnation whose rows are there already.
@@ -38,6 +39,7 @@ class CrashPoint(StrEnum):
     BEFORE_READ_AHEAD_COMMIT = "before_read_ahead_commit"
     AFTER_READ_AHEAD_COMMIT = "after_read_ahead_commit"
     BEFORE_SNAPSHOT_COMMIT = "before_snapshot_commit"
+    BEFORE_FILES_COMMIT = "before_files_commit"
     AFTER_SNAPSHOT_COMMIT = "after_snapshot_commit"
     BEFORE_REPORT = "before_report"
     AFTER_REPORT = "after_report"

@@ -23,6 +23,8 @@ OURS = {
     # By default, Delta reads no change feed across a column that was renamed, dropped or widened, used or not. The used
     # columns are checked in each version before it is read.
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
+    # Parquet has no statistics of the default type, INT96.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # The default is ten million.
     "spark.databricks.delta.maxCommitAttempts": "20",
 }

@@ -20,14 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import (
+    BackfillError,
     EpochFailedError,
     EpochGivenUpError,
     MaterializedViewError,
 )
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.engine.appending import append_rows
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
+from airflow_backfill_provider.engine.staged_files import StagedFiles
 from airflow_backfill_provider.engine.stamps import (
     GIVEN_UP,
     TableKind,
@@ -39,6 +42,7 @@ from airflow_backfill_provider.engine.stamps import (
     stamp_for,
     transaction_id,
 )
+from airflow_backfill_provider.lake.added_files import AppendTransaction
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog, stamp_of
 from airflow_backfill_provider.lake.uncommitted import NO_TABLE
 from airflow_backfill_provider.lake.view_identity import (
@@ -110,16 +114,12 @@ class StampedTable:
 
         :param facts: more fields of the commit's stamp.
         """
+        stamp = json.dumps({**(facts or {}), **stamp_for(barrier, part)})
+        transaction = AppendTransaction(transaction_id(identity, part), barrier.epoch, stamp)
+        staged = StagedFiles(self.path, identity.incarnation, barrier.epoch)
 
         def write() -> None:
-            (
-                rows.write.format("delta")
-                .mode("append")
-                .option("txnAppId", transaction_id(identity, part))
-                .option("txnVersion", barrier.epoch)
-                .option("userMetadata", json.dumps({**(facts or {}), **stamp_for(barrier, part)}))
-                .save(self.path)
-            )
+            append_rows(rows, self.path, transaction, staged, self._options)
 
         self._once(part, identity, barrier, write, may_be_empty=False)
 
@@ -387,11 +387,11 @@ class StampedTable:
                 return stamp_of(commit).get("incarnation") == identity.incarnation
         return False
 
-    def _attempt(self, write: Callable[[], None]) -> PySparkException | Py4JJavaError | None:
+    def _attempt(self, write: Callable[[], None]) -> PySparkException | Py4JJavaError | BackfillError | None:
         """Write, and return the error; the log shows whether the write succeeded anyway."""
         try:
             write()
-        except (PySparkException, Py4JJavaError) as error:
+        except (PySparkException, Py4JJavaError, BackfillError) as error:
             # Spark passes Delta's own errors, such as a conflict, to Python unchanged.
             return error
         finally:

@@ -26,6 +26,7 @@ from airflow_backfill_provider.engine.key_removal import KeyRemoval
 from airflow_backfill_provider.engine.merging import REMOVE, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, broadcast_if_few, key_filter
+from airflow_backfill_provider.engine.staged_files import remove_staged
 from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.engine.stamps import (
     CHANGES,
@@ -116,6 +117,7 @@ class MaterializedView:
             parts = range(earlier_incarnations[found.incarnation])
             for part in (*OF_CHANGES, *map(snapshot_part, parts)):
                 self.table.use_up(transaction_id(found, part))
+            remove_staged(self.path, found.incarnation)
         if names_to_map(schema):
             properties = {"delta.columnMapping.mode": "name", **properties}
         ours = identifying_properties(identity, finished=first_rows is not None)
@@ -141,6 +143,7 @@ class MaterializedView:
         """Mark the view as finished, unless it is already."""
         if self._is_finished(identity) is not False:
             return
+        remove_staged(self.path, identity.incarnation, before=epoch + 1)
         self._set_finished("true", identity, epoch)
         if self.identity() != identity:
             # A rebuild came between check and write, so this marked the new view by mistake.

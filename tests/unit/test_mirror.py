@@ -58,6 +58,7 @@ WITHOUT = {
     "state/file_rows.py": Untested("it saves requests to a real server", "tests/integration/s3/test_known_tables.py"),
     "lake/exclusive_commits.py": Untested("it asks a real server", "tests/integration/s3/test_exclusive_commits.py"),
     # What works on Spark alone.
+    "engine/appending.py": on_spark("test_appending"),
     "engine/catalog.py": on_spark("test_catalog_tables"),
     "engine/key_removal.py": on_spark("test_key_removal"),
     "engine/log_ahead.py": Untested("it saves requests to a real server", "tests/integration/s3/test_requests.py"),
@@ -73,6 +74,7 @@ WITHOUT = {
     "engine/query.py": on_spark("test_names"),
     "engine/row_account.py": on_spark("test_suspect_statistics"),
     "engine/row_hash.py": on_spark("test_verification"),
+    "engine/staged_files.py": on_spark("test_appending"),
     "engine/stamped_table.py": on_spark("test_stamped_table"),
     "execution/compared_sides.py": on_spark("test_verification"),
     "execution/epoch.py": on_spark("test_epochs"),

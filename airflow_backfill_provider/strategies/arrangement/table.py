@@ -33,6 +33,7 @@ from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind, transaction_id
+from airflow_backfill_provider.engine.view_columns import names_to_map
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
@@ -103,13 +104,15 @@ class ArrangementTable:
         files = max(math.ceil(rows / _rows_per_file(rate_limit)), 1)
         base = self._laid_out(self._job_rows.at(offset), F.lit(True), F.lit(False), self._base_epoch, files)
         indexed = len(self._scan.order.fields) + 1
+        # Delta's own writer, which appends slowly, is needed for mapped names.
+        mapping = "name" if names_to_map(base.schema) else "none"
         try:
             with session_settings(self._table.spark, _SMALL_PAGES):
                 # Spark Connect accepts only this name of the mode.
                 (
                     base.write.format("delta")
                     .mode("error")
-                    .option("delta.columnMapping.mode", "name")
+                    .option("delta.columnMapping.mode", mapping)
                     .option("delta.dataSkippingNumIndexedCols", indexed)
                     .option("txnAppId", transaction_id(self._identity, ARRANGEMENT))
                     .option("txnVersion", self._base_epoch)

@@ -16,8 +16,8 @@ from tests.unit.protocol.run_helpers import (
     OF_CREATIONS,
     OF_DATABASES,
     OF_GIVING_UP,
-    OF_REPLACEMENTS,
     OF_SHARED_EPOCHS,
+    OF_SPARK,
     outcome,
     while_asleep_at,
 )
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 SHARED_POINTS = [
     point
     for point in CrashPoint
-    if point not in {CrashPoint.AFTER_PIN, *OF_DATABASES, *OF_REPLACEMENTS, *OF_CREATIONS, *OF_GIVING_UP}
+    if point not in {CrashPoint.AFTER_PIN, *OF_DATABASES, *OF_SPARK, *OF_CREATIONS, *OF_GIVING_UP}
 ]
 OF_CHANGES = [
     CrashPoint.BEFORE_CHANGES_COMMIT,
