@@ -34,7 +34,12 @@ def read_stored(
         stored = {name: _stored_name(file.schema_arrow, name, field_ids) for name in names}
         found = {name: in_file for name, in_file in stored.items() if in_file is not None}
         # Arrow takes a dot for a path into a struct and would read that field as well, so select afterwards.
-        return file.read(columns=[*found.values()]).select([*found.values()]).rename_columns([*found])
+        rows = file.read(columns=[*found.values()]).select([*found.values()])
+        for index, name in enumerate(found):
+            # Replaces the field as well. Files may differ in whether a column may be null, and then Arrow would not
+            # concatenate their rows.
+            rows = rows.set_column(index, name, rows.column(index))
+        return rows
 
 
 def _stored_name(schema: pa.Schema, name: str, field_ids: Mapping[str, int] | None) -> str | None:

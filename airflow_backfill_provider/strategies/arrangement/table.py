@@ -104,15 +104,15 @@ class ArrangementTable:
         files = max(math.ceil(rows / _rows_per_file(rate_limit)), 1)
         base = self._laid_out(self._job_rows.at(offset), F.lit(True), F.lit(False), self._base_epoch, files)
         indexed = len(self._scan.order.fields) + 1
-        # Delta's own writer, which appends slowly, is needed for mapped names.
-        mapping = "name" if names_to_map(base.schema) else "none"
+        # Only Delta's own writer appends to a table with mapped names, and that takes longer.
+        mapping = {"delta.columnMapping.mode": "name"} if names_to_map(base.schema) else {}
         try:
             with session_settings(self._table.spark, _SMALL_PAGES):
                 # Spark Connect accepts only this name of the mode.
                 (
                     base.write.format("delta")
                     .mode("error")
-                    .option("delta.columnMapping.mode", mapping)
+                    .options(**mapping)
                     .option("delta.dataSkippingNumIndexedCols", indexed)
                     .option("txnAppId", transaction_id(self._identity, ARRANGEMENT))
                     .option("txnVersion", self._base_epoch)

@@ -33,6 +33,12 @@ def test_the_case_of_a_name_makes_no_difference(tmp_path):
     assert stored(tmp_path, pa.table({"ID": [1, 2], "Note": ["a", "b"]}), ["id"]).to_pydict() == {"id": [1, 2]}
 
 
+def test_a_column_that_is_never_null_in_a_file_may_be_null_like_in_the_others(tmp_path):
+    never = pa.table({"id": [1]}, pa.schema([pa.field("id", pa.int64(), nullable=False)]))
+    found = [stored(tmp_path, table, ["id"]) for table in (never, pa.table({"id": [None, 2]}))]
+    assert pa.concat_tables(found).to_pydict() == {"id": [1, None, 2]}
+
+
 def test_names_that_differ_only_in_case_are_ambiguous(tmp_path):
     with pytest.raises(pa.ArrowInvalid, match="ID, id all match id"):
         stored(tmp_path, pa.table({"ID": [1], "id": [2]}), ["id"])
