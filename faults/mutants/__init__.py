@@ -21,7 +21,19 @@ from pathlib import Path
 
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
-from faults.mutants import core, databases, engine, execution, lake, protocol, snapshot, state, strategies, succession
+from faults.mutants import (
+    appends,
+    core,
+    databases,
+    engine,
+    execution,
+    lake,
+    protocol,
+    snapshot,
+    state,
+    strategies,
+    succession,
+)
 from faults.mutants.mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +54,7 @@ MUTANTS = (
     *snapshot.MUTANTS,
     *protocol.MUTANTS,
     *succession.MUTANTS,
+    *appends.MUTANTS,
     *engine.MUTANTS,
     *execution.MUTANTS,
 )

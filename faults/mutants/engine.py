@@ -132,14 +132,11 @@ MUTANTS = (
     ),
     Mutant(
         name="transaction-dropped",
-        breaks="A chunk is appended without a transaction id, so that Delta writes it for every attempt.",
+        breaks="Each attempt appends a chunk under a transaction id of its own, so that it is written again.",
         invariant="I5",
         file="airflow_backfill_provider/engine/stamped_table.py",
-        old="""\
-                .option("txnAppId", transaction_id(identity, part))
-                .option("txnVersion", barrier.epoch)
-""",
-        new="",
+        old="AppendTransaction(transaction_id(identity, part), barrier.epoch, stamp)",
+        new="AppendTransaction(str(id(stamp)), barrier.epoch, stamp)",
         killers=(f"{CRASH_POINTS}::test_second_run_overtakes_the_first",),
         spark=True,
     ),

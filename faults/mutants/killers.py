@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 BARRIER = "tests/unit/core/test_barrier.py"
+ADDED_FILES = "tests/unit/lake/test_added_files.py"
+APPENDING = "tests/integration/engine/test_appending.py"
 AUTO_RATE = "tests/unit/core/test_auto_rate.py"
 KEYS = "tests/unit/core/test_keys.py"
+PLAIN_TABLES = "tests/unit/lake/test_plain_tables.py"
 PLANNER = "tests/unit/core/test_planner.py"
 PLANNER_PARTS = "tests/unit/core/test_planner_parts.py"
 NO_SHUFFLE_SCAN = "tests/unit/strategies/test_no_shuffle_scan.py"
@@ -42,3 +45,4 @@ CDC_PLANNING = "tests/unit/strategies/cdc/test_planning_chunks.py"
 POSTGRES_HISTORIES = "tests/integration/postgres/test_random_histories.py"
 POSTGRES_OUTAGES = "tests/integration/postgres/test_outages.py"
 POSTGRES_SEMANTICS = "tests/integration/postgres/test_semantics.py"
+WRITTEN_STATISTICS = "tests/unit/lake/test_written_statistics.py"
