@@ -101,7 +101,8 @@ def _attempt(
         return False
     if plain_table(table) != expected:
         raise EpochFailedError(
-            f"the columns or the properties of {location} changed while the epoch wrote; run the epoch again"
+            f"{location} was recreated, or its columns or properties changed, while the epoch wrote; run the epoch "
+            "again"
         )
     table.create_write_transaction(
         actions,

@@ -62,11 +62,13 @@ class PlainTable:
     """
     A table to which data files can be added.
 
+    :param table_id: its id, which another table at the same location does not have.
     :param fields: the columns, as Delta's schema has them.
     :param indexed: how many columns have statistics, with nested fields counted; negative for all.
     :param checkpoint_interval: the number of versions from one checkpoint to the next.
     """
 
+    table_id: str
     fields: Sequence[Mapping[str, Any]]
     indexed: int
     checkpoint_interval: int
@@ -91,7 +93,8 @@ def plain_table(table: DeltaTable) -> PlainTable | None:
     if not all(map(_is_plain, fields)):
         return None
     return PlainTable(
-        fields,
+        table_id=str(metadata.id),
+        fields=fields,
         indexed=int(metadata.configuration.get("delta.dataSkippingNumIndexedCols", _DEFAULT_INDEXED)),
         checkpoint_interval=int(metadata.configuration.get("delta.checkpointInterval", _DEFAULT_CHECKPOINT_INTERVAL)),
     )

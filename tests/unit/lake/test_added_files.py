@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -101,9 +103,19 @@ def test_a_table_with_other_columns_meanwhile_is_refused(table, monkeypatch):
     wider = pa.table({"n": pa.array([7], pa.int64()), "m": pa.array([7], pa.int64())})
     other = Meanwhile(lambda: write_deltalake(table, wider, mode="append", schema_mode="merge"))
     monkeypatch.setattr(added_files, "DeltaTable", other)
-    with pytest.raises(EpochFailedError, match="changed while the epoch wrote; run the epoch again"):
+    with pytest.raises(EpochFailedError, match="changed, while the epoch wrote; run the epoch again"):
         add_files(str(table), [NAME], expected, AppendTransaction("app", 1, "{}"))
     assert content(table) == [0, 7]
+
+
+def test_another_table_at_the_location_is_refused(table):
+    expected = open_plain(str(table))
+    shutil.rmtree(table)
+    write_deltalake(table, rows(7))
+    pq.write_table(rows(1), table / NAME)
+    with pytest.raises(EpochFailedError, match="was recreated"):
+        add_files(str(table), [NAME], expected, AppendTransaction("app", 1, "{}"))
+    assert content(table) == [7]
 
 
 def test_a_checkpoint_is_written_every_ten_versions(table):
