@@ -39,15 +39,16 @@ def append_rows(
     """
     table = _plain(rows, location, storage_options)
     if table is None:
-        _by_delta(rows, location, transaction)
+        append_by_delta(rows, location, transaction)
         return
-    with staged.written(rows) as names:
+    with staged.written(rows) as files:
         reached(CrashPoint.BEFORE_FILES_COMMIT)
-        if not add_files(location, names, table, transaction, storage_options):
-            staged.discard(names)
+        if not add_files(location, files, table, transaction, storage_options):
+            staged.discard(files)
 
 
-def _by_delta(rows: DataFrame, location: str, transaction: AppendTransaction) -> None:
+def append_by_delta(rows: DataFrame, location: str, transaction: AppendTransaction) -> None:
+    """Append rows by Delta's own writer, unless the table has seen the transaction."""
     (
         rows.write.format("delta")
         .mode("append")

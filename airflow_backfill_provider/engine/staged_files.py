@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -56,9 +56,9 @@ class StagedFiles:
         self._epoch = epoch
 
     @contextmanager
-    def written(self, rows: DataFrame) -> Iterator[list[str]]:
+    def written(self, rows: DataFrame) -> Iterator[dict[str, pq.FileMetaData]]:
         """
-        Write rows, and yield the names of the files in the table's folder, without files that have no rows.
+        Write rows, and yield the names of the files in the table's folder and their footers, without empty files.
 
         :raises StorageUnavailableError: if the files cannot be moved.
         """
@@ -68,19 +68,20 @@ class StagedFiles:
             # Spark would write another file to mark the success.
             rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(str(attempt))
             with storage_errors(self._location):
-                names = [*self._moved(attempt)]
-            yield names
+                files = dict(self._moved(attempt))
+            yield files
         finally:
             shutil.rmtree(attempt, ignore_errors=True)
 
-    def discard(self, names: list[str]) -> None:
+    def discard(self, names: Iterable[str]) -> None:
         """Remove files that are certainly not part of the table."""
         for name in names:
             with suppress(OSError):
                 (self._table / name).unlink()
 
-    def _moved(self, attempt: Path) -> Iterator[str]:
+    def _moved(self, attempt: Path) -> Iterator[tuple[str, pq.FileMetaData]]:
         for file in sorted(attempt.glob("part-*.parquet")):
-            if pq.read_metadata(file).num_rows:
+            footer = pq.read_metadata(file)
+            if footer.num_rows:
                 file.rename(self._table / file.name)
-                yield file.name
+                yield file.name, footer

@@ -27,7 +27,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.engine.appending import append_rows
+from airflow_backfill_provider.engine.appending import append_by_delta, append_rows
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
 from airflow_backfill_provider.engine.staged_files import StagedFiles
@@ -216,16 +216,7 @@ class StampedTable:
             return False
 
     def _write_nothing(self, transaction: str, version: int, stamp: Mapping[str, object]) -> None:
-        (
-            self.read()
-            .limit(0)
-            .write.format("delta")
-            .mode("append")
-            .option("txnAppId", transaction)
-            .option("txnVersion", version)
-            .option("userMetadata", json.dumps(stamp))
-            .save(self.path)
-        )
+        append_by_delta(self.read().limit(0), self.path, AppendTransaction(transaction, version, json.dumps(stamp)))
 
     @contextmanager
     def committing(self, stamp: Mapping[str, object], transaction: Mapping[str, str] | None = None) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def open_plain(location: str, storage_options: Mapping[str, str] | None = None) 
 
 def add_files(
     location: str,
-    names: Sequence[str],
+    files: Mapping[str, pq.FileMetaData],
     expected: PlainTable,
     transaction: AppendTransaction,
     storage_options: Mapping[str, str] | None = None,
@@ -66,13 +66,15 @@ def add_files(
     deltalake records transactions, but two writers of the same one do not conflict. So each attempt reads the newest
     version, and commits exactly the next one.
 
-    :param names: the files, relative to the table.
+    :param files: name in the table's folder → footer.
     :param expected: the table as it was when the files were written.
     :returns: whether the files are part of the table now. If not, nobody refers to them.
     :raises EpochFailedError: if the table is another by now, or other writers were faster again and again.
     :raises StorageUnavailableError: if its storage does not answer; then the files may be part of the table.
     """
-    actions: list[AddAction | RemoveAction] = [_action(Path(location), name, expected) for name in names]
+    actions: list[AddAction | RemoveAction] = [
+        _action(Path(location, name), footer, expected) for name, footer in files.items()
+    ]
     attempts = Retrying(
         retry=retry_if_exception_type(CommitFailedError),
         stop=stop_after_attempt(_MOST_ATTEMPTS),
@@ -129,16 +131,14 @@ def _checkpoint(table: DeltaTable, location: str) -> None:
         logger.info("no checkpoint of %s was written: %s", location, one_line(error))
 
 
-def _action(folder: Path, name: str, table: PlainTable) -> AddAction:
-    file = folder / name
-    with storage_errors(str(folder)):
+def _action(file: Path, footer: pq.FileMetaData, table: PlainTable) -> AddAction:
+    with storage_errors(str(file.parent)):
         found = file.stat()
-        statistics = statistics_of(pq.read_metadata(file), table.fields, table.indexed)
     return AddAction(
-        path=name,
+        path=file.name,
         size=found.st_size,
         partition_values={},
         modification_time=found.st_mtime_ns // 1_000_000,
         data_change=True,
-        stats=statistics,
+        stats=statistics_of(footer, table.fields, table.indexed),
     )

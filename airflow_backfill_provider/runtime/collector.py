@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
+
+from airflow_backfill_provider.runtime.pyspark_folder import pyspark_folder
 
 PARALLEL = "-XX:+UseParallelGC"
 """Stops the tasks to collect, and then uses all cores: takes the least time of many tasks."""
@@ -43,10 +44,11 @@ def collector_options(conf: Mapping[str, str], *, is_short: bool) -> list[str]:
 
 def _spark_defaults() -> str:
     """Return the text of the file with Spark's defaults, if there is one."""
-    # PySpark's package is a complete Spark, and the one that runs if no other is named.
-    package = find_spec("pyspark")
-    home = os.environ.get("SPARK_HOME") or Path((package and package.origin) or "").parent
-    folder = os.environ.get("SPARK_CONF_DIR") or Path(home, "conf")
+    # PySpark's own Spark is the one that runs if no other is named.
+    home = os.environ.get("SPARK_HOME") or pyspark_folder()
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and Path(home, "conf"))
+    if folder is None:
+        return ""
     try:
         return Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
     except OSError:

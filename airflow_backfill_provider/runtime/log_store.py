@@ -6,13 +6,13 @@ Spark brings the compiler, so nothing is needed that an epoch does not need. The
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.runtime.pyspark_folder import pyspark_folder
 from airflow_backfill_provider.runtime.spark_settings import DELTA_PACKAGE, jars_folder, java_command, require_java
 
 JAR = "airflow-backfill-log-store.jar"
@@ -65,14 +65,13 @@ def build(target: Path) -> None:
 
 
 def _spark_jars() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    folder = None if found is None or found.origin is None else Path(found.origin).parent / "jars"
-    if folder is None or not folder.is_dir():
+    spark = pyspark_folder()
+    if spark is None or not (spark / "jars").is_dir():
         raise SparkUnavailableError(
             "this Python has no PySpark with jars, which bring the compiler; install pyspark, or build the log store "
             "where it is installed"
         )
-    return folder
+    return spark / "jars"
 
 
 def _delta_jars() -> Path:

@@ -21,6 +21,10 @@ def rows(*numbers):
     return pa.table({"n": pa.array(numbers, pa.int64())})
 
 
+def footers(table, name):
+    return {name: pq.read_metadata(table / name)}
+
+
 @pytest.fixture
 def table(tmp_path):
     """A table of one row."""
@@ -31,7 +35,9 @@ def table(tmp_path):
 def append(table, *numbers, name=NAME, version=1, transaction="app"):
     expected = open_plain(str(table))
     pq.write_table(rows(*numbers), table / name)
-    return add_files(str(table), [name], expected, AppendTransaction(transaction, version, '{"epoch": 1}'))
+    return add_files(
+        str(table), footers(table, name), expected, AppendTransaction(transaction, version, '{"epoch": 1}')
+    )
 
 
 def content(table):
@@ -59,7 +65,7 @@ def test_the_next_version_is_added(table):
 
 
 def test_no_files_still_leave_the_transaction(table):
-    add_files(str(table), [], open_plain(str(table)), AppendTransaction("app", 1, "{}"))
+    add_files(str(table), {}, open_plain(str(table)), AppendTransaction("app", 1, "{}"))
     assert DeltaTable(table).transaction_version("app") == 1
     assert content(table) == [0]
 
@@ -82,7 +88,7 @@ def test_another_commit_meanwhile_is_looked_at_first(table, monkeypatch):
     pq.write_table(rows(1), table / NAME)
     other = Meanwhile(lambda: write_deltalake(table, rows(5), mode="append"))
     monkeypatch.setattr(added_files, "DeltaTable", other)
-    assert add_files(str(table), [NAME], expected, AppendTransaction("app", 1, "{}"))
+    assert add_files(str(table), footers(table, NAME), expected, AppendTransaction("app", 1, "{}"))
     assert content(table) == [0, 1, 5]
 
 
@@ -93,7 +99,7 @@ def test_the_same_transaction_meanwhile_wins(table, monkeypatch):
     same = CommitProperties(app_transactions=[Transaction("app", 1)])
     other = Meanwhile(lambda: write_deltalake(table, rows(5), mode="append", commit_properties=same))
     monkeypatch.setattr(added_files, "DeltaTable", other)
-    assert not add_files(str(table), [NAME], expected, AppendTransaction("app", 1, "{}"))
+    assert not add_files(str(table), footers(table, NAME), expected, AppendTransaction("app", 1, "{}"))
     assert content(table) == [0, 5]
 
 
@@ -104,7 +110,7 @@ def test_a_table_with_other_columns_meanwhile_is_refused(table, monkeypatch):
     other = Meanwhile(lambda: write_deltalake(table, wider, mode="append", schema_mode="merge"))
     monkeypatch.setattr(added_files, "DeltaTable", other)
     with pytest.raises(EpochFailedError, match="changed, while the epoch wrote; run the epoch again"):
-        add_files(str(table), [NAME], expected, AppendTransaction("app", 1, "{}"))
+        add_files(str(table), footers(table, NAME), expected, AppendTransaction("app", 1, "{}"))
     assert content(table) == [0, 7]
 
 
@@ -114,7 +120,7 @@ def test_another_table_at_the_location_is_refused(table):
     write_deltalake(table, rows(7))
     pq.write_table(rows(1), table / NAME)
     with pytest.raises(EpochFailedError, match="was recreated"):
-        add_files(str(table), [NAME], expected, AppendTransaction("app", 1, "{}"))
+        add_files(str(table), footers(table, NAME), expected, AppendTransaction("app", 1, "{}"))
     assert content(table) == [7]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 
@@ -58,7 +57,7 @@ def test_the_defaults_of_an_installed_spark_count_too(monkeypatch, tmp_path):
 
 def test_the_defaults_of_pysparks_own_spark_count_if_no_other_is_named(monkeypatch, tmp_path):
     monkeypatch.delenv("SPARK_CONF_DIR")
-    monkeypatch.setattr(collector, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr(collector, "pyspark_folder", lambda: tmp_path)
     assert options() == [PARALLEL]
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions=-XX:+UseG1GC\n")

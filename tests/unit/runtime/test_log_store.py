@@ -17,7 +17,7 @@ def test_deltas_jars_must_be_there(monkeypatch, tmp_path):
 
 
 def test_pyspark_must_have_its_jars(monkeypatch, tmp_path):
-    monkeypatch.setattr(log_store.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(log_store, "pyspark_folder", lambda: None)
     with pytest.raises(SparkUnavailableError, match="no PySpark with jars"):
         log_store.build(tmp_path / "built.jar")
 
