@@ -2,8 +2,8 @@
 Run the worked examples of ``concepts.md`` on real Spark and Delta, and print their tables.
 
 ``python -m docs.worked_example --write`` puts them into the page, ``--check`` compares them with it. It takes about two
-minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`, and
-that of ``cdc``, which needs no Spark, in :mod:`docs.cdc_example`.
+minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
+Those of ``cdc``, ``source`` and ``snapshot``, in the other modules of this folder, need no Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.verification.verifier import compare_now
-from docs import arrangement_example, cdc_example
+from docs import arrangement_example, cdc_example, snapshot_example, source_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
 
@@ -324,6 +324,8 @@ def run(spark: SparkSession, folder: Path) -> dict[str, str]:
         **Example(spark, folder / "paid").run(),
         **arrangement_example.Example(spark, folder / "arranged").run(),
         **cdc_example.make(),
+        **source_example.make(),
+        **snapshot_example.make(),
     }
 
 

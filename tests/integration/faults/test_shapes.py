@@ -120,8 +120,8 @@ class Forgetful(LogWriter):
 
 LIES = {
     "a row that no file has": "counted|missing",
-    "an epoch that says that it read nothing": "I4: epoch 1 read 0 rows while 20 were left",
-    "a row too many is counted": "I2: epoch 1 counted 16 rows and read 15",
+    "an epoch that says that it read nothing": "I4: epoch 1 read 0 rows although 20 were left",
+    "a row too many is counted": "I2: epoch 1 counted 16 rows but read 15",
     "a row is missing": "I1: epoch 1: 1 rows missing, 0 unexpected, of 15",
     "a value differs at the end": "I1: at the end: 1 rows missing, 1 unexpected",
 }
