@@ -63,8 +63,8 @@ def add_files(
     """
     Commit data files that lie in a local table's folder, unless the table has seen the transaction.
 
-    deltalake records transactions, but two writers of the same one do not conflict. So each attempt reads the newest
-    version, and commits exactly the next one.
+    deltalake commits a transaction again that the table had when it was opened. So each attempt looks for it in the
+    newest version, and commits exactly the next one. Retries of deltalake's own would not look at the table again.
 
     :param files: name in the table's folder → footer.
     :param expected: the table as it was when the files were written.

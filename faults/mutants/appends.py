@@ -16,15 +16,6 @@ MUTANTS = (
         killers=(f"{ADDED_FILES}::test_a_transaction_that_the_table_has_seen_adds_nothing",),
     ),
     Mutant(
-        name="deltalake-retries",
-        breaks="Of two attempts at the same time, deltalake commits both.",
-        invariant="I2",
-        file="airflow_backfill_provider/lake/added_files.py",
-        old="max_commit_retries=0,",
-        new="max_commit_retries=15,",
-        killers=(f"{ADDED_FILES}::test_the_same_transaction_meanwhile_wins",),
-    ),
-    Mutant(
         name="unknown-property-is-harmless",
         breaks="Rows get into a view although they violate its constraint.",
         invariant="I6",

@@ -93,7 +93,7 @@ def test_another_commit_meanwhile_is_looked_at_first(table, monkeypatch):
 
 
 def test_the_same_transaction_meanwhile_wins(table, monkeypatch):
-    """deltalake itself would commit both."""
+    """The commit that was faster has the transaction, so nothing is added, and nothing is refused."""
     expected = open_plain(str(table))
     pq.write_table(rows(1), table / NAME)
     same = CommitProperties(app_transactions=[Transaction("app", 1)])
