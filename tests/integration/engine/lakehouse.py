@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
 from airflow_backfill_provider.protocol import creation, placement
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.verification import verifier
@@ -144,6 +145,12 @@ class Lakehouse:
     def view(self) -> DataFrame:
         """The view's rows."""
         return self.spark.read.format("delta").load(self.view_path)
+
+    def view_events(self, after: int = -1) -> list[object]:
+        """Return the events in the stamps of the view's commits after a version, in order."""
+        log = DeltaLog(self.view_path, self.storage_options)
+        commits = [log.commit(version) for version in log.versions() if version > after]
+        return [stamp_of(commit).get("event") for commit in commits if commit is not None]
 
     def barriers(self) -> Iterator[Barrier]:
         """All barriers, oldest first."""

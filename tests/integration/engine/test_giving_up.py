@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.execution import spark_engine
-from airflow_backfill_provider.lake.delta_log import stamp_of
 from airflow_backfill_provider.protocol import mutations
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
@@ -175,15 +172,7 @@ def test_giving_up_that_died_is_completed(numbers: Lakehouse, point: CrashPoint)
     heal(numbers)
     with pytest.raises(errors.BackfillError, match="given up"):
         numbers.run(barrier)
-    assert events(numbers)[-1] == "given_up"
+    assert numbers.view_events()[-1] == "given_up"
     with pytest.raises(errors.EpochGivenUpError):
         numbers.run(barrier)
     finish(numbers, incarnation)
-
-
-def events(numbers: Lakehouse) -> Sequence[object]:
-    from airflow_backfill_provider.lake.delta_log import DeltaLog
-
-    log = DeltaLog(numbers.view_path, numbers.storage_options)
-    commits = [log.commit(version) for version in log.versions()]
-    return [stamp_of(commit).get("event") for commit in commits if commit is not None]
