@@ -63,10 +63,10 @@ def limits(backfilling, engine, most=20):
 
 
 def test_epochs_grow_to_the_time_that_they_should_take_and_stay_there(backfilling):
-    """From the limit that the job had before; 40 rows take 40 seconds."""
+    """From the limit that the job had before; 40 rows take 4,000 seconds, next to which the real ones are nothing."""
     backfilling.epoch()
-    throttle(backfilling, target_epoch_seconds=40)
-    engine = Timed(backfilling.warehouse)
+    throttle(backfilling, target_epoch_seconds=4000)
+    engine = Timed(backfilling.warehouse, 100.0)
     backfilling.run(backfilling.inject(), engine)
     assert limits(backfilling, engine)[:3] == [20, 40, 40]
     backfilling.assert_truth()
@@ -79,11 +79,13 @@ def test_every_epoch_pins_its_limit_and_says_why(backfilling):
     size = first.rate.row_bytes
     assert first.rate_limit == int(0.001 * (1 << 20) / size)
     assert first.rate.reason == "because no speed is measured yet; it begins with about 1.0 KiB of the upstream"
-    rows = backfilling.run(first, Timed(backfilling.warehouse, 0.01)).snapshot_read_row_count
+    commit = backfilling.run(first, Timed(backfilling.warehouse, 0.01))
+    rows, spent = commit.snapshot_read_row_count, sum(commit.seconds.values())
+    assert spent > rows * 0.01
     second = backfilling.inject()
     assert second.rate == PinnedRate(
         asked="auto",
-        reason=f"because the last epoch read {rows} rows in {rows / 100:.2g} s of the 0.001 s wanted",
+        reason=f"because the last epoch read {rows} rows in {spent:.2g} s of the 0.001 s wanted",
         row_bytes=size,
     )
 
