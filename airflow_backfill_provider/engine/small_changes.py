@@ -1,7 +1,6 @@
 """
 Helps to merge few changes into a large view without shuffling the view.
 
-from airflow_backfill_provider.sources.by_key import column
 Delta stores the changes before it merges them, and Spark then no longer knows that they are few. A broadcast hint helps
 to find the touched files. It does not help a merge that also inserts: its outer join shuffles every row of every
 touched file, with all columns. With deletion vectors nearly all of these rows stay where they are, so a Bloom filter of

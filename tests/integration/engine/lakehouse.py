@@ -71,9 +71,14 @@ class Lakehouse:
         """The upstream's name in SQL."""
         return f"delta.{quote(self.upstream_path)}"
 
+    @property
+    def view_name(self) -> str:
+        """The view's name in SQL."""
+        return f"delta.{quote(self.view_path)}"
+
     def sql(self, statement: str) -> DataFrame:
-        """Run a statement; ``{upstream}`` stands for the upstream table."""
-        return self.spark.sql(statement.replace("{upstream}", self.upstream))
+        """Run a statement; ``{upstream}`` and ``{view}`` stand for the two tables."""
+        return self.spark.sql(statement.replace("{upstream}", self.upstream).replace("{view}", self.view_name))
 
     def make_upstream(self, columns: str, properties: Mapping[str, str] | None = None) -> None:
         """Create the empty upstream table with change data feed."""

@@ -33,13 +33,17 @@ class NamedLakehouse(Lakehouse):
         super().__init__(spark, folder, storage_options)
         self.schema = f"spark_catalog.sales_{uuid.uuid4().hex[:8]}"
         self.sql(f"CREATE SCHEMA {self.schema} LOCATION {text_literal(str(schema_folder or f'{folder}/sales'))}")
-        self.view_name = f"{self.schema}.paid_orders"
         self.view_path = f"{folder}/sales/paid_orders"
 
     @property
     def upstream(self) -> str:
         """The upstream's name."""
         return f"{self.schema}.orders"
+
+    @property
+    def view_name(self) -> str:
+        """The view's name."""
+        return f"{self.schema}.paid_orders"
 
     def make_orders(self, rows: int = 9, *, at: str = "") -> None:
         """Make the upstream, in the schema's folder or in another one beside it."""

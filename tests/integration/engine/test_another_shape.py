@@ -26,7 +26,6 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.merging import merge_into
 from airflow_backfill_provider.engine.net_changes import old_images
 from airflow_backfill_provider.engine.predicates import unskipped
@@ -213,7 +212,7 @@ def test_parts_merge_into_the_view_each_under_its_own_transaction(orders: Lakeho
 def test_a_wrong_group_is_found_by_a_verification(orders: Lakehouse) -> None:
     orders.create(query="SELECT customer, count(*) AS orders FROM upstream GROUP BY customer")
     orders.finish()
-    orders.spark.sql(f"UPDATE delta.{quote(orders.view_path)} SET orders = 3 WHERE customer = 'c3'")
+    orders.sql("UPDATE {view} SET orders = 3 WHERE customer = 'c3'")
     with pytest.raises(AssertionError, match="c3"):
         orders.assert_truth()
 

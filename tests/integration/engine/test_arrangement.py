@@ -14,7 +14,6 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyError, EpochFailedError, StateError
 from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.stamps import snapshot_part, transaction_id
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
@@ -323,7 +322,7 @@ def test_a_repair_rewrites_the_chosen_rows(customers: Lakehouse, strategy: str) 
     create(customers, strategy=strategy)
     store = customers.backfill.store
     customers.epoch()
-    view = f"delta.{quote(customers.view_path)}"
+    view = customers.view_name
     for statement in (
         f"DELETE FROM {view} WHERE id LIKE '1%'",
         f"INSERT INTO {view} SELECT * FROM {view} WHERE id LIKE '2%'",

@@ -137,22 +137,18 @@ def test_maintenance_by_hand_does_not_count_as_a_foreign_write(numbers: Lakehous
     numbers.create(rate_limit=40)
     for _ in range(4):
         numbers.epoch()
-    numbers.spark.sql(f"OPTIMIZE delta.`{escaped(numbers.view_path)}`")
+    numbers.sql("OPTIMIZE {view}")
     numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id < 10")
     numbers.epoch()
-    numbers.spark.sql(f"OPTIMIZE delta.`{escaped(numbers.view_path)}` ZORDER BY (id)")
+    numbers.sql("OPTIMIZE {view} ZORDER BY (id)")
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
-    numbers.spark.sql(f"DELETE FROM delta.`{escaped(numbers.view_path)}` WHERE id = 1")
-    numbers.spark.sql(f"OPTIMIZE delta.`{escaped(numbers.view_path)}`")
+    numbers.sql("DELETE FROM {view} WHERE id = 1")
+    numbers.sql("OPTIMIZE {view}")
     numbers.sql("UPDATE {upstream} SET name = 'y' WHERE id = 2")
     with pytest.raises(MaterializedViewError, match="was not written by job"):
         numbers.epoch()
-
-
-def escaped(path: str) -> str:
-    return path.replace("`", "``")
 
 
 @pytest.mark.exhaustive
@@ -182,7 +178,7 @@ def test_another_view_at_the_path_is_left_alone(numbers: Lakehouse):
     numbers.spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
         numbers.view_path
     )
-    numbers.spark.sql(f"ALTER TABLE delta.`{escaped(numbers.view_path)}` UNSET TBLPROPERTIES ('backfill.job')")
+    numbers.sql("ALTER TABLE {view} UNSET TBLPROPERTIES ('backfill.job')")
     version = version_of(numbers)
     with pytest.raises(MaterializedViewError):
         compact(numbers, CompactionPolicy(at=1))
@@ -279,7 +275,7 @@ def test_an_epoch_that_loses_to_another_writer_does_not_overwrite_its_rows(gated
     """I6: the next attempt refuses the foreign write."""
 
     def update(other: Lakehouse) -> None:
-        other.spark.sql(f"UPDATE delta.`{escaped(other.view_path)}` SET name = 'mine' WHERE id = 105")
+        other.sql("UPDATE {view} SET name = 'mine' WHERE id = 105")
 
     error = run_beside(gated, gate, update)
 

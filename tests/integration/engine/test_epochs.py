@@ -9,7 +9,6 @@ import pytest
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
@@ -94,7 +93,7 @@ def test_changes_wait_for_the_epoch_that_finishes_the_view(orders: Lakehouse, st
     orders.finish()
     orders.assert_truth()
     orders.assert_equals_query(EXPECTED)
-    history = orders.spark.sql(f"DESCRIBE HISTORY delta.{quote(orders.view_path)}")
+    history = orders.sql("DESCRIBE HISTORY {view}")
     assert history.filter("operation IN ('DELETE', 'MERGE')").count() == 1
 
 

@@ -35,7 +35,7 @@ def arrange_by_customer(orders: Lakehouse, **fields: object) -> None:
 
 
 def view_of(orders: Lakehouse) -> str:
-    return f"delta.{quote(orders.view_path)}"
+    return orders.view_name
 
 
 @pytest.mark.exhaustive

@@ -17,8 +17,7 @@ def test_view_written_by_another_writer(numbers: Lakehouse) -> None:
     """The epoch refuses the view before it writes anything."""
     numbers.create(rate_limit=5)
     numbers.epoch()
-    path = numbers.view_path.replace("`", "``")
-    numbers.spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    numbers.sql("DELETE FROM {view} WHERE id = 1")
     with pytest.raises(errors.MaterializedViewError, match="only the job may write"):
         numbers.epoch()
     assert {row["id"] for row in numbers.view().collect()} == {0, 2, 3, 4}
@@ -27,8 +26,7 @@ def test_view_written_by_another_writer(numbers: Lakehouse) -> None:
 def test_view_restored_by_another_writer(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
-    path = numbers.view_path.replace("`", "``")
-    numbers.spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    numbers.sql("RESTORE TABLE {view} TO VERSION AS OF 0")
     with pytest.raises(errors.MaterializedViewError, match=r"\(RESTORE\)"):
         numbers.epoch()
 
@@ -46,12 +44,11 @@ def test_view_written_by_another_writer_while_an_epoch_runs(
     """I6: the epoch finds a write between two of its writes. The next epoch finds one after this one's last check."""
     numbers.create(rate_limit=3)
     numbers.epoch()
-    path = numbers.view_path.replace("`", "``")
 
     def write(point: CrashPoint) -> None:
         if point == moment:
             crash_points.install(None)
-            numbers.spark.sql(f"UPDATE delta.`{path}` SET name = 'foreign' WHERE id = 1")
+            numbers.sql("UPDATE {view} SET name = 'foreign' WHERE id = 1")
 
     crash_points.install(write)
     with pytest.raises(errors.MaterializedViewError, match=r"\(UPDATE\) was not written by job orders_view"):
@@ -66,8 +63,7 @@ def test_view_written_by_another_writer_while_an_epoch_runs(
 def test_maintenance_of_the_view_is_accepted(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
-    path = numbers.view_path.replace("`", "``")
-    numbers.spark.sql(f"OPTIMIZE delta.`{path}`")
-    numbers.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('team' = 'me')")
+    numbers.sql("OPTIMIZE {view}")
+    numbers.sql("ALTER TABLE {view} SET TBLPROPERTIES ('team' = 'me')")
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")

@@ -57,7 +57,7 @@ def change(lakehouse: Lakehouse) -> None:
 
 def operations(lakehouse: Lakehouse) -> list[str]:
     """Return the operations of the view's commits that removed rows."""
-    history = lakehouse.sql(f"DESCRIBE HISTORY delta.`{lakehouse.view_path.replace('`', '``')}`")
+    history = lakehouse.sql("DESCRIBE HISTORY {view}")
     return [row["operation"] for row in history.collect() if row["operation"] in ("DELETE", "MERGE")]
 
 

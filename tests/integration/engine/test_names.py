@@ -80,7 +80,7 @@ def test_a_view_over_columns_with_our_own_names_is_its_query_at_every_epoch(lake
     others = f"SELECT * EXCEPT ({text_key}, hash_1, {first}), hash_1 AS __text_0, {text_key} AS __key_{text_key}"
     lakehouse.assert_equals_query(f"{others}, {first} FROM {{upstream}}")
 
-    lakehouse.spark.sql(f"UPDATE delta.{quote(lakehouse.view_path)} SET {first} = -1")
+    lakehouse.spark.sql(f"UPDATE {lakehouse.view_name} SET {first} = -1")
     chosen = [[str(number), f"t{number % 3}"] for number in range(20, 40)]
     mutations.repair_job(keys=chosen, vnodes=["0-2"], store=lakehouse.backfill.store, requested_by="tester")
     lakehouse.finish()

@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.spark_errors import comparison_errors, epoch_errors, view_errors
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -104,7 +103,7 @@ def failure_of(rows: SparkSession, expression: str, translate: Translate) -> Bac
 def test_no_table_quotes_what_it_refuses(
     lakehouse: Lakehouse, rows: SparkSession, columns: str, after: str, condition: str
 ) -> None:
-    table = f"delta.{quote(lakehouse.view_path)}"
+    table = lakehouse.view_name
     with view_errors(lakehouse.view_path):
         rows.sql(f"CREATE TABLE {table} ({columns}) USING delta")
         if after:

@@ -35,7 +35,7 @@ def fresh(lakehouse: Lakehouse) -> Lakehouse:
 
 def merges(fresh: Lakehouse) -> list[str]:
     """Return the conditions of the merges into the view, newest first."""
-    history = fresh.sql(f"DESCRIBE HISTORY delta.`{fresh.view_path.replace('`', '``')}`")
+    history = fresh.sql("DESCRIBE HISTORY {view}")
     found = history.filter("operation = 'MERGE'").select("operationParameters").collect()
     return [row["operationParameters"]["predicate"] for row in found]
 
@@ -78,7 +78,7 @@ def test_a_key_that_the_view_already_has_is_refused(fresh: Lakehouse) -> None:
 
 @pytest.mark.exhaustive
 def test_a_view_with_a_widened_key_is_read_in_its_own_type(fresh: Lakehouse) -> None:
-    view = f"delta.`{fresh.view_path.replace('`', '``')}`"
+    view = fresh.view_name
     fresh.sql(f"ALTER TABLE {view} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     fresh.sql(f"ALTER TABLE {view} ALTER COLUMN number TYPE BIGINT")
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE number % 3 = 0")

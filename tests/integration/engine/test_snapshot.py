@@ -230,7 +230,7 @@ def test_a_paused_job_waits_with_its_changes_and_a_replay_goes_on(scattered: Lak
 def test_what_was_read_is_repaired_and_nothing_else(scattered: Lakehouse) -> None:
     begin(scattered, query="SELECT * FROM upstream")
     scattered.epoch()
-    scattered.spark.sql(f"DELETE FROM delta.`{scattered.view_path.replace('`', '``')}` WHERE id < 20")
+    scattered.sql("DELETE FROM {view} WHERE id < 20")
     mutations.repair_job(store=scattered.backfill.store, requested_by="tester", vnodes=range(4), keys=[])
     scattered.epoch()
     scattered.assert_truth()

@@ -142,7 +142,7 @@ def test_wrong_statistics_of_a_column_that_the_query_filters_by_hide_no_row(
     lakehouse.finish()
     expected = [number for number in range(5, 21) if number != 15]
     assert ids(lakehouse) == expected
-    lakehouse.spark.sql(f"DELETE FROM delta.{quote(lakehouse.view_path)} WHERE id > 5")
+    lakehouse.sql("DELETE FROM {view} WHERE id > 5")
     assert not verifier.compare_now(lakehouse.backfill, lakehouse.engine).equal
     mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
     lakehouse.finish()

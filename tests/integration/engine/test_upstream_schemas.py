@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.sql import quote
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
 
@@ -211,7 +210,7 @@ def test_a_constraint_that_the_views_owner_added_holds_and_its_error_quotes_no_r
     lakehouse.sql("INSERT INTO {upstream} SELECT id FROM range(4)")
     lakehouse.create(rate_limit=2)
     lakehouse.epoch()
-    view = f"delta.{quote(lakehouse.view_path)}"
+    view = lakehouse.view_name
     lakehouse.sql(f"ALTER TABLE {view} ADD CONSTRAINT small CHECK (id < 100)")
     lakehouse.finish()
     lakehouse.sql("INSERT INTO {upstream} VALUES (4711)")

@@ -48,11 +48,6 @@ def fill(lakehouse: Lakehouse, rows: int = 40) -> None:
     lakehouse.sql(f"INSERT INTO {{upstream}} {ROWS.format(rows=rows)}")
 
 
-def view_sql(lakehouse: Lakehouse, statement: str) -> None:
-    """Write to the view as another writer does."""
-    lakehouse.spark.sql(statement.replace("{view}", f"delta.`{lakehouse.view_path.replace('`', '``')}`"))
-
-
 def verify(lakehouse: Lakehouse, *, steps: int | None = None, anew: bool = True) -> Verification:
     return verifier.verify_job(
         lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, steps=steps, anew=anew
@@ -113,15 +108,15 @@ def test_every_damage_of_a_finished_view_is_found(lakehouse: Lakehouse) -> None:
     lakehouse.finish()
     assert verify(lakehouse).equal
 
-    view_sql(lakehouse, DAMAGE)
-    view_sql(lakehouse, "DELETE FROM {view} WHERE id = 18")
-    view_sql(lakehouse, "INSERT INTO {view} SELECT * FROM {view} WHERE id = 19")
+    lakehouse.sql(DAMAGE)
+    lakehouse.sql("DELETE FROM {view} WHERE id = 18")
+    lakehouse.sql("INSERT INTO {view} SELECT * FROM {view} WHERE id = 19")
     outcome = verify(lakehouse)
     assert found(outcome) == sorted(DAMAGED, key=str)
     # As many rows as there should be.
     assert (outcome.expected_rows, outcome.found_rows) == (40, 40)
 
-    view_sql(lakehouse, "DELETE FROM {view}")
+    lakehouse.sql("DELETE FROM {view}")
     outcome = verify(lakehouse)
     assert (outcome.expected_rows, outcome.found_rows, len(outcome.keys)) == (40, 0, 40)
 
@@ -132,7 +127,7 @@ def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None
     lakehouse.create(rate_limit=10, strategy="no_shuffle", query="SELECT id, customer FROM upstream")
     lakehouse.epoch()
     assert verify(lakehouse).expected_rows == 10
-    view_sql(lakehouse, "INSERT INTO {view} VALUES (10, 'c3')")
+    lakehouse.sql("INSERT INTO {view} VALUES (10, 'c3')")
     assert found(verify(lakehouse)) == [("unexpected", "10", ())]
 
 
@@ -153,10 +148,7 @@ def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
         assert verify(lakehouse).equal
     there = {row["id"] for row in lakehouse.view().collect()}
     missing = min(set(range(40)) - there)
-    view_sql(
-        lakehouse,
-        f"INSERT INTO {{view}} SELECT id, customer FROM {lakehouse.upstream} WHERE id = {missing}",
-    )
+    lakehouse.sql(f"INSERT INTO {{view}} SELECT id, customer FROM {{upstream}} WHERE id = {missing}")
     assert found(verify(lakehouse)) == [("unexpected", str(missing), ())]
 
 
@@ -174,7 +166,7 @@ def test_a_view_without_the_distribution_key_is_compared_by_key(lakehouse: Lakeh
     outcome = verify(lakehouse, steps=3)
     assert (outcome.equal, outcome.pinned.by_key, len(outcome.compared)) == (True, True, 3)
     lakehouse.finish()
-    view_sql(lakehouse, "UPDATE {view} SET a = 'wrong' WHERE __key_id IN (2, 4)")
+    lakehouse.sql("UPDATE {view} SET a = 'wrong' WHERE __key_id IN (2, 4)")
     assert found(verify(lakehouse)) == [("different", "2", ("a",)), ("different", "4", ("a",))]
 
 
@@ -202,7 +194,7 @@ def test_keys_of_every_kind_descending_and_null_and_parts_of_the_upstream(lakeho
         assert outcome.equal, outcome
         rows.append(outcome.expected_rows)
     assert 0 < rows[0] < rows[1] < rows[2]
-    view_sql(lakehouse, "UPDATE {view} SET id = id + 1000")
+    lakehouse.sql("UPDATE {view} SET id = id + 1000")
     outcome = verify(lakehouse)
     assert sum(difference.missing for difference in outcome.differences) == rows[2]
     store = lakehouse.backfill.store
@@ -225,7 +217,7 @@ def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_a
     assert len({read.offset.number for read in lakehouse.backfill.store.barriers()[-1].view_after}) == 2
     outcome = verify(lakehouse)
     assert (outcome.equal, outcome.expected_rows) == (True, 40)
-    view_sql(lakehouse, "UPDATE {view} SET a = 'second' WHERE id = 2")
+    lakehouse.sql("UPDATE {view} SET a = 'second' WHERE id = 2")
     assert found(verify(lakehouse)) == [("different", "2", ("a",))]
 
 
@@ -263,7 +255,7 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
     backfill, settings = lakehouse.backfill, lakehouse.backfill.store.settings()
     begun = verifier.begin_verification(backfill, requester=VERA)
 
-    view_sql(lakehouse, "ALTER TABLE {view} ADD COLUMN extra INT")
+    lakehouse.sql("ALTER TABLE {view} ADD COLUMN extra INT")
     with pytest.raises(MaterializedViewError, match=r"columns of .* differ .*extra"):
         verifier.compare_now(backfill, lakehouse.engine)
 
@@ -297,13 +289,13 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     fill(lakehouse)
     lakehouse.create()
     lakehouse.finish()
-    view_sql(lakehouse, "DELETE FROM {view} WHERE id IN (3, 4, 5)")
+    lakehouse.sql("DELETE FROM {view} WHERE id IN (3, 4, 5)")
     outcome = verify(lakehouse)
     assert verifier.what_differs(lakehouse.backfill, outcome).keys == tuple(
         key.key for key in sorted(outcome.keys, key=lambda key: (key.vnode, int(key.key[0] or 0)))
     )
     monkeypatch.setattr("airflow_backfill_provider.execution.comparison.MOST_KEYS_KEPT", 2)
-    view_sql(lakehouse, "DELETE FROM {view} WHERE id < 30")
+    lakehouse.sql("DELETE FROM {view} WHERE id < 30")
     outcome = verify(lakehouse)
     assert [(len(step.keys), step.has_all_keys) for step in outcome.compared] == [(2, False)]
     assert sum(difference.missing for difference in outcome.differences) == 30
@@ -325,8 +317,8 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
     assert barrier is not None
     if paused:
         mutations.pause_job(store=lakehouse.backfill.store, requested_by="vera")
-    view_sql(lakehouse, "DELETE FROM {view} WHERE id = 4")
-    view_sql(lakehouse, "INSERT INTO {view} VALUES (2, 'same'), (3, 'never passes'), (30, 'not read yet')")
+    lakehouse.sql("DELETE FROM {view} WHERE id = 4")
+    lakehouse.sql("INSERT INTO {view} VALUES (2, 'same'), (3, 'never passes'), (30, 'not read yet')")
     outcome = verify(lakehouse)
     assert found(outcome) == [
         ("missing", "4", ()),
@@ -354,7 +346,7 @@ def test_foreign_rows_are_removed_before_anything_was_read(lakehouse: Lakehouse)
     """I1: before the first chunk the view is empty."""
     fill(lakehouse)
     lakehouse.create(rate_limit=0, query="SELECT id, a FROM upstream")
-    view_sql(lakehouse, "INSERT INTO {view} VALUES (2, 'same')")
+    lakehouse.sql("INSERT INTO {view} VALUES (2, 'same')")
     mutations.repair_job(vnodes=["0-3"], store=lakehouse.backfill.store, requested_by="vera")
     lakehouse.epoch()
     assert (verify(lakehouse).equal, lakehouse.view().count()) == (True, 0)

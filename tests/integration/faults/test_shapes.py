@@ -107,7 +107,7 @@ class WithLies(Game):
     def _spoil(self, statement):
         # Delta takes no subquery there.
         found = self.lakehouse.view().selectExpr("min(id)").collect()[0][0]
-        view = f"delta.`{self.lakehouse.view_path.replace('`', '``')}`"
+        view = self.lakehouse.view_name
         self.lakehouse.sql(statement.replace("{view}", view).replace("{id}", f"{found}"))
 
 

@@ -7,7 +7,6 @@ from confluent_kafka import Producer
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.split_offsets import ends_of
 from airflow_backfill_provider.verification import verifier
@@ -153,7 +152,7 @@ def test_rows_that_retention_removed_from_the_topic_stay_in_the_view(orders: Top
     orders.finish()
     orders.kafka.delete_records(orders.topic, 2)
     orders.assert_truth()
-    orders.sql(f"DELETE FROM delta.{quote(orders.view_path)} WHERE value IN ('c', 'f')")
+    orders.sql("DELETE FROM {view} WHERE value IN ('c', 'f')")
     assert not verifier.compare_now(orders.backfill, orders.engine).equal
     mutations.repair_job(store=orders.backfill.store, vnodes=["0-15"], requested_by="tester")
     orders.finish()

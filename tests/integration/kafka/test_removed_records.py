@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.errors import KafkaRefusedError
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.kafka.reader import KafkaReader
@@ -30,7 +29,7 @@ def compared(orders: TopicOfOrders) -> Verification:
 
 def change_view(orders: TopicOfOrders, statement: str, where: str = "") -> None:
     """Change the view behind the job's back."""
-    orders.sql(f"{statement} delta.{quote(orders.view_path)} {where}")
+    orders.sql(f"{statement} {orders.view_name} {where}")
 
 
 def keep(orders: TopicOfOrders, *values: str) -> None:

@@ -10,7 +10,6 @@ from airflow_backfill_provider.core.compaction import CompactionPolicy
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.log_store import LOG_STORE
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.commit_safety import require_safe_commits
 from airflow_backfill_provider.maintenance.compaction import compact_job
 from airflow_backfill_provider.protocol import mutations
@@ -98,7 +97,7 @@ def test_a_driver_that_wakes_up_after_another_one_writes_nothing(lakehouse: Buck
 def test_rows_are_repaired_files_are_compacted_and_the_job_is_rebuilt(lakehouse: BucketLakehouse) -> None:
     lakehouse.create(query=QUERY, rate_limit=4)
     lakehouse.finish()
-    lakehouse.spark.sql(f"DELETE FROM delta.{quote(lakehouse.view_path)} WHERE id = 2")
+    lakehouse.sql("DELETE FROM {view} WHERE id = 2")
     mutations.repair_job(vnodes=["0-3"], store=lakehouse.backfill.store, requested_by="tester")
     lakehouse.finish()
     lakehouse.assert_truth()
