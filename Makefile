@@ -89,14 +89,18 @@ test: test-fast test-slow ## run the tests, the fast ones first
 test-fast: install ## run only the tests that are not marked slow
 	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
+$(VENV)/.local-files: tests/LocalFiles.scala tests/local_files.py $(VENV)/.jars $(VENV)/.project
+	$(BIN)/python -m tests.local_files
+	@touch $@
+
 $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
-test-slow: install s3-server ## run only the tests that are marked slow
+test-slow: install s3-server $(VENV)/.local-files ## run only the tests that are marked slow
 	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
-test-exhaustive: install s3-server $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
+test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run the tests that `make test` leaves out, for a release; an hour
 	$(BIN)/python -m pytest -m exhaustive $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests

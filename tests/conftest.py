@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from airflow_backfill_provider.core import crash_points
+from tests import local_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,9 +44,10 @@ if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_us
 # saves.
 _SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 # The tests' own one lives through all of them, long enough for the second compiler to pay, if it leaves alone what is
-# not called most: in its usual way it takes half of the time of the first minutes.
+# not called most: in its usual way it takes half of the time of the first minutes. What the first compiler makes of all
+# the classes does not fit into the usual memory for compiled code, and Java would drop it and compile it again.
 _LONG_LIVED = {
-    "SPARK_SUBMIT_OPTS": "-Xms2g -XX:+UseParallelGC -XX:Tier4InvocationThreshold=25000 "
+    "SPARK_SUBMIT_OPTS": "-Xms2g -XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=25000 "
     "-XX:Tier4MinInvocationThreshold=5000 -XX:Tier4CompileThreshold=50000 -XX:Tier4BackEdgeThreshold=200000"
 }
 os.environ.update(_SHORT_LIVED)
@@ -66,7 +68,8 @@ _DEFAULTS = {
     "spark.ui.retainedTasks": "100",
 }
 (_SPARK_CONF / "spark-defaults.conf").write_text(
-    "".join(f"{name} {value}\n" for name, value in _DEFAULTS.items()), encoding="utf-8"
+    "".join(f"{name} {value}\n" for name, value in {**_DEFAULTS, **local_files.put_into(_SPARK_CONF)}.items()),
+    encoding="utf-8",
 )
 os.environ["SPARK_CONF_DIR"] = str(_SPARK_CONF)
 atexit.register(shutil.rmtree, _SPARK_CONF, ignore_errors=True)

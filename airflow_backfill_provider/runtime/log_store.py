@@ -1,29 +1,17 @@
-"""
-Builds the jar with the log store for S3, from its source in this package.
-
-Spark brings the compiler, so nothing is needed that an epoch does not need. The jar has a few kilobytes.
-"""
+"""The jar with the log store for S3, which is built from its source in this package; it has a few kilobytes."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
-from airflow_backfill_provider.core.errors import SparkUnavailableError
-from airflow_backfill_provider.runtime.pyspark_folder import pyspark_folder
-from airflow_backfill_provider.runtime.spark_settings import DELTA_PACKAGE, jars_folder, java_command, require_java
+from airflow_backfill_provider.runtime.scala_jar import build_jar
+from airflow_backfill_provider.runtime.spark_settings import jars_folder
 
 JAR = "airflow-backfill-log-store.jar"
 """The name of the jar."""
 
 SOURCE = Path(__file__).parents[1] / "log_store" / "ConditionalLogStore.scala"
 """The log store's source."""
-
-COMPILE_SECONDS = 300
-
-_COMPILER = "scala.tools.nsc.Main"
 
 
 def default_jar() -> Path:
@@ -36,49 +24,6 @@ def build(target: Path) -> None:
     Compile the log store.
 
     :param target: the jar to write; an older one is replaced.
-    :raises SparkUnavailableError: if Java, PySpark or Delta's jars are missing, or the compiler fails.
+    :raises SparkUnavailableError: as :func:`~airflow_backfill_provider.runtime.scala_jar.build_jar`.
     """
-    require_java()
-    class_path = f"{_spark_jars() / '*'}:{_delta_jars() / '*'}"
-    with tempfile.TemporaryDirectory(prefix="airflow-backfill-log-store-") as folder:
-        built = Path(folder, JAR)
-        command = [java_command(), "-cp", class_path, _COMPILER, "-cp", class_path, "-nowarn", "-d", str(built)]
-        done = subprocess.run(
-            [*command, str(SOURCE)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_SECONDS,
-            check=False,
-        )
-        if done.returncode or not built.is_file():
-            reason = next((line for line in (done.stdout + done.stderr).splitlines() if "error" in line), "no output")
-            raise SparkUnavailableError(
-                f"the log store could not be compiled with {class_path} ({reason.strip()}); the jars must be those of "
-                "one version of Spark and Delta"
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Whoever reads the folder meanwhile sees the old jar or the new one.
-        arriving = target.with_name(f".{target.name}.arriving")
-        shutil.copyfile(built, arriving)
-        arriving.replace(target)
-
-
-def _spark_jars() -> Path:
-    spark = pyspark_folder()
-    if spark is None or not (spark / "jars").is_dir():
-        raise SparkUnavailableError(
-            "this Python has no PySpark with jars, which bring the compiler; install pyspark, or build the log store "
-            "where it is installed"
-        )
-    return spark / "jars"
-
-
-def _delta_jars() -> Path:
-    folder = jars_folder()
-    if not any("delta-storage" in jar.name for jar in folder.glob("*.jar")):
-        raise SparkUnavailableError(
-            f"{folder} has no jar delta-storage; put the jars of {DELTA_PACKAGE} there first, see "
-            "docs/how-to/start-spark-faster.md"
-        )
-    return folder
+    build_jar(SOURCE, target)
