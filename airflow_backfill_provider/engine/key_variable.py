@@ -11,7 +11,7 @@ variable has a word of bits for each bucket, in so few bytes that a processor ke
 into only if the bit of the row's hash is set.
 
 Spark hashes the keys, as it hashes the rows that are looked up. Arrow puts them into buckets in this process, which
-holds few enough of them: Spark needs three times as long to group and sort them into one row.
+holds few enough of them: Spark would need longer to group and sort them into one row.
 """
 
 from __future__ import annotations
