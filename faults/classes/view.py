@@ -5,17 +5,11 @@ from __future__ import annotations
 import random
 import shutil
 
-from airflow_backfill_provider.core.sql import quote
 from faults.classes.fault import Fault, adding_to, rebuild
 from tests.integration.engine.lakehouse import Lakehouse
 
 FAULTS: dict[str, Fault] = {}
 fault = adding_to(FAULTS)
-
-
-def view_of(lakehouse: Lakehouse) -> str:
-    """Return the view's name in SQL."""
-    return f"delta.{quote(lakehouse.view_path)}"
 
 
 for _name, _statement in {
@@ -30,7 +24,7 @@ for _name, _statement in {
 
     @fault(_name, refused=True)
     def _foreign_write(lakehouse: Lakehouse, _: random.Random, statement: str = _statement) -> None:
-        lakehouse.spark.sql(statement.replace("{view}", view_of(lakehouse)))
+        lakehouse.sql(statement)
 
 
 @fault("the view is dropped", refused=True)
@@ -53,6 +47,6 @@ def _other_view(lakehouse: Lakehouse, _: random.Random) -> None:
 def _maintain_view(lakehouse: Lakehouse, _: random.Random) -> None:
     session = lakehouse.spark.newSession()
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    session.sql(f"OPTIMIZE {view_of(lakehouse)}")
-    session.sql(f"VACUUM {view_of(lakehouse)} RETAIN 0 HOURS")
-    session.sql(f"ALTER TABLE {view_of(lakehouse)} SET TBLPROPERTIES ('team' = 'orders')")
+    session.sql(f"OPTIMIZE {lakehouse.view_name}")
+    session.sql(f"VACUUM {lakehouse.view_name} RETAIN 0 HOURS")
+    session.sql(f"ALTER TABLE {lakehouse.view_name} SET TBLPROPERTIES ('team' = 'orders')")

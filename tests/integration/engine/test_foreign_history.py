@@ -34,10 +34,6 @@ def arrange_by_customer(orders: Lakehouse, **fields: object) -> None:
     orders.create(**{"upstream": upstream, "strategy": "arrangement", "rate_limit": 8, **fields})
 
 
-def view_of(orders: Lakehouse) -> str:
-    return orders.view_name
-
-
 @pytest.mark.exhaustive
 def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakehouse, tmp_path: Path) -> None:
     """I6: it has as many versions as the job left, all of them stamped or harmless, and rows are missing."""
@@ -48,7 +44,7 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
     orders.epoch()
     restore_copy(copy, orders.view_path)
     for number in range(3):
-        orders.spark.sql(f"ALTER TABLE {view_of(orders)} SET TBLPROPERTIES ('number' = '{number}')")
+        orders.sql(f"ALTER TABLE {{view}} SET TBLPROPERTIES ('number' = '{number}')")
     with pytest.raises(MaterializedViewError, match="restored from an older copy and written since: rebuild the job"):
         orders.epoch()
 
@@ -104,7 +100,7 @@ def test_a_foreign_row_does_not_prevent_its_own_repair(orders: Lakehouse) -> Non
     """The upstream inserts the key afterwards; with the foreign row in the view the merge would call it a duplicate."""
     orders.create()
     orders.finish()
-    orders.spark.sql(f"INSERT INTO {view_of(orders)} VALUES (100, 1, 'stray')")
+    orders.sql("INSERT INTO {view} VALUES (100, 1, 'stray')")
     orders.sql("INSERT INTO {upstream} VALUES (100, 2, 'true'), (101, 2, 'true')")
     with pytest.raises(MaterializedViewError, match="was not written by job"):
         orders.epoch()

@@ -107,8 +107,7 @@ class WithLies(Game):
     def _spoil(self, statement):
         # Delta takes no subquery there.
         found = self.lakehouse.view().selectExpr("min(id)").collect()[0][0]
-        view = self.lakehouse.view_name
-        self.lakehouse.sql(statement.replace("{view}", view).replace("{id}", f"{found}"))
+        self.lakehouse.sql(statement.replace("{id}", f"{found}"))
 
 
 class Forgetful(LogWriter):
