@@ -21,6 +21,9 @@ _UPSERTS = ("insert", "update_postimage")
 
 _FIRST_OFFSET, _IMAGE = "first_offset", "image"
 
+_UP_TO_ROW = (Window.unboundedPreceding, Window.currentRow)
+_OF_ALL = (Window.unboundedPreceding, Window.unboundedFollowing)
+
 KEY_APPEARED = "key_appeared"
 """Flag of a net change per vnode and key: whether no vnode had a row of the key before."""
 
@@ -80,13 +83,14 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
     image = F.col(own.named(_IMAGE))
     changes = feed.select(
-        *map(column, rows.columns),
+        *_values(rows),
         *vnode,
         offset,
         _is_upsert(rows).alias(own.is_upsert),
         _image_of(rows).alias(own.named(_IMAGE)),
     )
-    # Window functions with the same partition share one shuffle and one sort; groupings of whole rows sort each time.
+    # Window functions with the same partition and order share one shuffle, one sort and one pass over the rows;
+    # groupings of whole rows sort each time.
     in_order = Window.partitionBy(*identity).orderBy(offset, upsert)
     by_key = Window.partitionBy(*keys).orderBy(offset, upsert)
     in_commit = Window.partitionBy(*keys, offset)
@@ -95,28 +99,25 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         {
             own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
             own.named(_FIRST_OFFSET): F.first(offset).over(in_order),
-        }
-    )
-    counted = counted.withColumns(
-        {
+            # In one commit a removal comes first, so the first change shows whether there was a row before.
+            own.appeared: F.first(upsert).over(in_order),
+            # The last row is the only one that is left, and has the sum of all.
+            own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(in_order.rowsBetween(*_UP_TO_ROW)),
             # A key must be written and removed in turn, and the removed row must be the one that was written.
             own.named("is_double"): was_upsert.eqNullSafe(upsert)
             | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
-            own.named("key_is_new"): F.every(upsert).over(in_commit),
+            # A key that has changes in several vnodes is new only if none of them had its row.
+            own.named("key_is_new"): F.every(upsert).over(in_commit) if rows.has_vnode_positions else upsert,
         }
     )
-    of_all = Window.partitionBy(*identity)
-    is_later = offset > F.col(own.named(_FIRST_OFFSET))
     counted = counted.withColumns(
         {
-            own.appeared: F.every(is_later | upsert).over(of_all),
-            own.named(KEY_APPEARED): F.every(is_later | F.col(own.named("key_is_new"))).over(of_all),
+            own.named(KEY_APPEARED): F.first(own.named("key_is_new")).over(in_order),
             own.named(HAS_DOUBLE): (
                 F.lit(False)
                 if rows.reader.keys_are_unique
-                else F.some(own.named("is_double")).over(Window.partitionBy(*keys))
+                else F.some(own.named("is_double")).over(by_key.rowsBetween(*_OF_ALL))
             ),
-            own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(of_all),
         }
     )
     return counted.filter(F.col(own.named("is_last"))).select(
@@ -280,6 +281,19 @@ def _text_bytes(rows: JobRows) -> Column:
         if field.kind in (KeyKind.STRING, KeyKind.BINARY)
     ]
     return sum(sizes, start=F.lit(0).cast("long"))
+
+
+def _values(rows: JobRows) -> list[Column]:
+    """
+    Return the used columns.
+
+    A removed row keeps what says where it was, its key and its vnode; its other values would be moved and sorted for
+    nothing.
+    """
+    kept = {*rows.key.names, *rows.distribution_key}
+    return [
+        column(name) if name in kept else F.when(_is_upsert(rows), column(name)).alias(name) for name in rows.columns
+    ]
 
 
 def _is_upsert(rows: JobRows) -> Column:

@@ -175,6 +175,8 @@ def _local_conf(conf: Mapping[str, str], rows: int | None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
         "spark.databricks.delta.snapshotPartitions": "1",
+        # The changes of an epoch are kept for a few reads. To look for a short form of each value takes longer.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.driver.memory": "2g",
         # Nothing is stored there, but Spark creates the folder, by default in the working directory.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "airflow-backfill-warehouse"),
