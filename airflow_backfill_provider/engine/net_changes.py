@@ -21,9 +21,6 @@ _UPSERTS = ("insert", "update_postimage")
 
 _FIRST_OFFSET, _IMAGE = "first_offset", "image"
 
-_UP_TO_ROW = (Window.unboundedPreceding, Window.currentRow)
-_OF_ALL = (Window.unboundedPreceding, Window.unboundedFollowing)
-
 KEY_APPEARED = "key_appeared"
 """Flag of a net change per vnode and key: whether no vnode had a row of the key before."""
 
@@ -93,6 +90,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     # groupings of whole rows sort each time.
     in_order = Window.partitionBy(*identity).orderBy(offset, upsert)
     by_key = Window.partitionBy(*keys).orderBy(offset, upsert)
+    of_key = by_key.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     in_commit = Window.partitionBy(*keys, offset)
     was_upsert = F.lag(upsert).over(by_key)
     counted = changes.repartition(*keys).withColumns(
@@ -102,7 +100,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
             # In one commit a removal comes first, so the first change shows whether there was a row before.
             own.appeared: F.first(upsert).over(in_order),
             # The last row is the only one that is left, and has the sum of all.
-            own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(in_order.rowsBetween(*_UP_TO_ROW)),
+            own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(in_order),
             # A key must be written and removed in turn, and the removed row must be the one that was written.
             own.named("is_double"): was_upsert.eqNullSafe(upsert)
             | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
@@ -114,9 +112,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         {
             own.named(KEY_APPEARED): F.first(own.named("key_is_new")).over(in_order),
             own.named(HAS_DOUBLE): (
-                F.lit(False)
-                if rows.reader.keys_are_unique
-                else F.some(own.named("is_double")).over(by_key.rowsBetween(*_OF_ALL))
+                F.lit(False) if rows.reader.keys_are_unique else F.some(own.named("is_double")).over(of_key)
             ),
         }
     )
