@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Producer
-
 from demo.kafka.records import write_all
 from tests.kafka_broker import KafkaBroker, kafka_broker
 
@@ -25,7 +23,6 @@ _PRODUCER = {
     "batch.num.messages": 10_000,
     "queue.buffering.max.messages": 500_000,
     "compression.type": "lz4",
-    "log_level": 0,
 }
 
 
@@ -51,7 +48,7 @@ def broker_with_orders(records: int, few: int) -> Iterator[KafkaBroker]:
 
 
 def _fill(broker: KafkaBroker, topic: str, records: int) -> None:
-    producer = Producer({"bootstrap.servers": broker.servers(), **_PRODUCER})
+    producer = broker.producer(_PRODUCER)
     write_all(producer, topic, ((number % PARTITIONS, _order(number)) for number in range(records)))
 
 

@@ -14,8 +14,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from demo.folder import DemoError
@@ -144,6 +145,16 @@ class Broker:
         """Return a client that may do everything."""
         # The broker starts within seconds.
         return AdminClient({"bootstrap.servers": self.servers(), "reconnect.backoff.max.ms": 200, "log_level": 0})
+
+    def producer(self, settings: Mapping[str, Any] | None = None) -> Producer:
+        """
+        Return a client that writes.
+
+        :param settings: further settings of librdkafka.
+        """
+        # A retry then neither doubles records nor brings them out of order.
+        always = {"bootstrap.servers": self.servers(), "enable.idempotence": True, "log_level": 0}
+        return Producer({**always, **(settings or {})})
 
     def answers(self, seconds: float = 1) -> bool:
         """Return whether the broker runs, or begins to within some seconds."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from airflow_backfill_provider.core import text
@@ -93,7 +92,7 @@ WHERE value.status IN ('open', 'paid', 'shipped')
                 raise DemoError(f"Kafka did not start within {START_SECONDS} s; see {self.run.servers.log(SERVER)}")
 
     def _fill(self) -> None:
-        producer = Producer({"bootstrap.servers": self._broker.servers(), "linger.ms": 50, "log_level": 0})
+        producer = self._broker.producer({"linger.ms": 50})
         write_all(producer, TOPIC, records(self.size.rows, np.random.default_rng(SEED)))
 
     def start_writer(self) -> None:

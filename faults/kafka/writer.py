@@ -48,14 +48,12 @@ class Writer(threading.Thread):
         self._uncommitted: Records = {}
         self._is_open = False
         self._written = 0
+        self._broker = broker
         self._settings: dict[str, Any] = {
-            "bootstrap.servers": broker.servers(),
-            "log_level": 0,
             "topic.metadata.refresh.interval.ms": 500,
             "reconnect.backoff.max.ms": 300,
-            "enable.idempotence": True,
         }
-        self._plain = Producer(self._settings)
+        self._plain = broker.producer(self._settings)
         self._transactional = self._begin()
         self._turn = threading.RLock()
         self._runs, self._ends = threading.Event(), threading.Event()
@@ -151,6 +149,8 @@ class Writer(threading.Thread):
             return self.committed if commits else self.aborted
 
     def _begin(self) -> Producer:
-        producer = Producer({**self._settings, "transactional.id": self.topic, "transaction.timeout.ms": 40_000})
+        producer = self._broker.producer(
+            {**self._settings, "transactional.id": self.topic, "transaction.timeout.ms": 40_000}
+        )
         producer.init_transactions(_SECONDS)
         return producer

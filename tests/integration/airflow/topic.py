@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -48,7 +47,7 @@ class TopicOrders(OrdersJob):
         self._written: dict[int, int] = {}
         kafka.create_topic(name, PARTITIONS)
         self._allow_login()
-        self._producer = Producer({"bootstrap.servers": kafka.servers(), "log_level": 0})
+        self._producer = kafka.producer()
 
     def _allow_login(self) -> None:
         self.set_password(PASSWORD)

@@ -42,13 +42,9 @@ class RandomProducer:
         self._written = 0
         self._uncommitted: Records = {}
         self._is_open = False
-        settings = {
-            "bootstrap.servers": orders.kafka.servers(),
-            "log_level": 0,
-            "topic.metadata.refresh.interval.ms": 500,
-        }
-        self._plain = Producer(settings)
-        self._transactional = Producer({**settings, "transactional.id": orders.topic})
+        settings = {"topic.metadata.refresh.interval.ms": 500}
+        self._plain = orders.kafka.producer(settings)
+        self._transactional = orders.kafka.producer({**settings, "transactional.id": orders.topic})
         self._transactional.init_transactions(30)
 
     def act(self) -> None:

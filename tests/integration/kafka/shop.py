@@ -27,7 +27,7 @@ class TopicOfOrders(Lakehouse):
         super().__init__(spark, folder)
         self.kafka = kafka
         self.topic = topic
-        self.producer = _producer(kafka)
+        self.producer = kafka.producer()
 
     def create(self, **fields: Any) -> JobSettings:
         return super().create(**self.of_topic(fields))
@@ -47,7 +47,7 @@ class TopicOfOrders(Lakehouse):
     def add_partitions(self, total: int) -> None:
         """Add partitions, and let the producer know of them."""
         self.kafka.add_partitions(self.topic, total)
-        self.producer = _producer(self.kafka)
+        self.producer = self.kafka.producer()
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the view's rows."""
@@ -67,7 +67,3 @@ def write(producer: Producer, topic: str, *values: Any, partition: int = 0) -> N
         text = json.dumps(value) if isinstance(value, dict) else str(value)
         producer.produce(topic, text, partition=partition)
     assert producer.flush(30) == 0
-
-
-def _producer(kafka: KafkaBroker) -> Producer:
-    return Producer({"bootstrap.servers": kafka.servers(), "log_level": 0})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
@@ -47,7 +46,7 @@ def test_the_past_is_read_in_bounded_epochs_and_records_that_come_meanwhile_once
 def test_only_records_of_committed_transactions_are_rows(orders: TopicOfOrders) -> None:
     """Control records and aborted ones leave gaps in the offsets."""
     orders.kafka.create_topic(orders.topic)
-    producer = Producer({"bootstrap.servers": orders.kafka.servers(), "transactional.id": orders.topic})
+    producer = orders.kafka.producer({"transactional.id": orders.topic})
     producer.init_transactions()
     for number, end in enumerate([producer.commit_transaction, producer.abort_transaction] * 2):
         producer.begin_transaction()

@@ -6,7 +6,6 @@ import datetime as dt
 import time
 
 import pytest
-from confluent_kafka import Producer
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.splits import SplitRange
@@ -27,7 +26,7 @@ def instant(milliseconds: float) -> dt.datetime:
 
 
 def write_at(kafka: KafkaBroker, topic: str, *timestamps: int, partition: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": kafka.servers(), "log_level": 0})
+    producer = kafka.producer()
     for timestamp in timestamps:
         producer.produce(topic, f"at {timestamp}", partition=partition, timestamp=timestamp)
     assert producer.flush(30) == 0
@@ -51,7 +50,7 @@ def test_the_age_of_what_is_unread_is_that_of_the_oldest_first_record(
 def test_offsets_without_a_record_are_not_waited_for(kafka: KafkaBroker, cluster: Cluster, topic: str) -> None:
     """Semantics 15: an aborted transaction leaves no record behind, and a status is asked for often."""
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.servers(), "transactional.id": topic, "log_level": 0})
+    producer = kafka.producer({"transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, "aborted", partition=0)
@@ -70,7 +69,7 @@ def test_offsets_without_a_record_are_not_waited_for(kafka: KafkaBroker, cluster
 @pytest.mark.slow
 def test_a_large_first_record_is_read(kafka: KafkaBroker, cluster: Cluster, topic: str) -> None:
     kafka.create_topic(topic, retention_ms="-1")
-    producer = Producer({"bootstrap.servers": kafka.servers(), "log_level": 0})
+    producer = kafka.producer()
     producer.produce(topic, "x" * 900_000, timestamp=NOON)
     assert producer.flush(30) == 0
     assert first_time(Topic(cluster, topic), [SplitRange(0, 0, 1)]) == instant(NOON)

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from airflow_backfill_provider.core.errors import (
     RegistryRefusedError,
@@ -147,7 +146,7 @@ def test_a_schema_that_was_found_for_the_dead_letters_is_known_for_the_view(
 
 def test_keys_and_headers_are_columns(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
-    producer = Producer({"bootstrap.servers": orders.kafka.servers(), "log_level": 0})
+    producer = orders.kafka.producer()
     # The broker soon removes what is older than a week.
     written_at = int(time.time() * 1000) - 3_600_123
     producer.produce(orders.topic, b"\x00\xff", key="one", headers=[("trace", b"7")], timestamp=written_at)

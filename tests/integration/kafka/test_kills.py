@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
@@ -61,7 +61,7 @@ def committed(orders: TopicOfOrders) -> list[tuple[int, int, bytes]]:
 def test_every_record_is_read_once_although_epochs_die(orders: TopicOfOrders, points: list[CrashPoint]) -> None:
     """I2: transactions that abort, a partition that is added, and records that cannot be read."""
     orders.kafka.create_topic(orders.topic, 3)
-    transactions = Producer({"bootstrap.servers": orders.kafka.servers(), "transactional.id": orders.topic})
+    transactions = orders.kafka.producer({"transactional.id": orders.topic})
     transactions.init_transactions()
     number = 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 from pyspark.sql import DataFrame
 
@@ -125,7 +124,7 @@ def test_a_login_that_may_not_ask_for_compaction_is_refused_only_if_records_are_
     kafka = orders.kafka
     kafka.create_topic(orders.topic)
     orders.add(*"abc")
-    transaction = Producer({"bootstrap.servers": kafka.servers(), "transactional.id": orders.topic, "log_level": 0})
+    transaction = kafka.producer({"transactional.id": orders.topic})
     transaction.init_transactions(30)
     transaction.begin_transaction()
     transaction.produce(orders.topic, "d", partition=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 from pyspark.sql import SparkSession
 
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.spark
 def written(kafka: KafkaBroker, topic: str) -> str:
     """A topic with two records."""
     kafka.create_topic(topic)
-    producer = Producer({"bootstrap.servers": kafka.servers()})
+    producer = kafka.producer()
     for value in "ab":
         producer.produce(topic, value)
     assert producer.flush(30) == 0

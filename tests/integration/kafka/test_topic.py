@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Sequence
 
 import pytest
-from confluent_kafka import Producer
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airflow_backfill_provider.core.errors import KafkaUnavailableError, UpstreamNotFoundError
@@ -25,7 +24,7 @@ def bounds(beginning: int, end: int) -> PartitionBounds:
 
 
 def write(kafka: KafkaBroker, topic: str, values: Sequence[str], partition: int = 0, **record) -> None:
-    producer = Producer({"bootstrap.servers": kafka.servers()})
+    producer = kafka.producer()
     for value in values:
         producer.produce(topic, value, partition=partition, **record)
     assert producer.flush(30) == 0
@@ -78,7 +77,7 @@ def test_a_partition_ends_where_the_oldest_open_transaction_begins(
 ) -> None:
     """Then its records, and those after it, are not read yet; an aborted one leaves a gap in the offsets."""
     kafka.create_topic(topic)
-    producer = Producer({"bootstrap.servers": kafka.servers(), "transactional.id": topic})
+    producer = kafka.producer({"transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, "first")
