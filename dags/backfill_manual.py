@@ -99,8 +99,8 @@ params = {
     "parallelism": Param(
         1,
         title="Rescale: parallel task runs",
-        description_md="How many task runs share an epoch, at most one for each vnode. Needs the strategy "
-        "**arrangement**. Only with *Rescale*.",
+        description_md="How many task runs share an epoch, at most one for each vnode. Not under the strategies "
+        "**no_shuffle** and **cdc**. Only with *Rescale*.",
         type="integer",
         minimum=1,
         maximum=MAX_VNODE_COUNT,

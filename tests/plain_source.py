@@ -177,7 +177,14 @@ class PlainSource:
         for read in barrier.view_before:
             if self.covers(decoded(read.ranges, self.order), position):
                 return read.offset.number if barrier.publishes else None
-        return barrier.upstream.from_offset.number
+        # What is not read yet belongs into the arrangement, which gets nothing while changes wait.
+        return self.arranged_up_to(barrier) if barrier.publishes else None
+
+    @staticmethod
+    def arranged_up_to(barrier: Barrier) -> int | None:
+        """Return the version that the arrangement is as of before an epoch: that of the newest chunk."""
+        newest = max((read.offset for read in barrier.view_before), default=barrier.upstream.from_offset)
+        return newest.number
 
     def let_through(self, barrier: Barrier) -> dict[Position, Change]:
         """Return the changes of what was read before."""

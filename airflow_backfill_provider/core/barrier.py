@@ -273,6 +273,20 @@ class Barrier(Frozen):
         return min((read.offset for read in self.view_after), default=self.upstream.to_offset)
 
     @property
+    def kept_up_to(self) -> Offset:
+        """
+        The offset that a strategy's own tables have the unread rows as of, before the epoch.
+
+        While changes wait, they wait for these tables, too, so this is the offset of the newest chunk.
+        """
+        return max((read.offset for read in self.view_before), default=self.upstream.from_offset)
+
+    @property
+    def kept_up_to_after(self) -> Offset:
+        """The same once the epoch is committed; see :attr:`kept_up_to`."""
+        return max((read.offset for read in self.view_after), default=self.upstream.to_offset)
+
+    @property
     def changes_after(self) -> Offset:
         """The offset after which the epoch looks for changes."""
         oldest = [read.offset for read in self.view_before] if self.publishes else []
@@ -280,8 +294,8 @@ class Barrier(Frozen):
 
     @property
     def has_changes(self) -> bool:
-        """Whether the upstream has offsets after :attr:`changes_after`."""
-        return self.upstream.to_offset > self.changes_after
+        """Whether the epoch has changes to look for: the upstream has newer offsets, and changes do not wait."""
+        return self.publishes and self.upstream.to_offset > self.changes_after
 
     @property
     def most_rows(self) -> int:
@@ -293,7 +307,7 @@ class Barrier(Frozen):
         """
         rows = self.upstream.row_count
         # A strategy with parallel task runs may also keep the changes of rows that were not read yet.
-        looks_for_changes = self.has_changes and ((self.publishes and self.read_before) or self.vnode_ranges)
+        looks_for_changes = self.has_changes and (self.read_before or self.vnode_ranges)
         if self.rate_limit is None or not self.parts or self.repair or looks_for_changes:
             return rows
         return min(self.rate_limit, rows)

@@ -125,7 +125,8 @@ class RescaleBackfillOperator(_MutationOperator):
     """
     Sets how many parallel task runs share an epoch, from the next barrier on. (templated: parallelism, job)
 
-    Needs the arrangement strategy. Returns the job's settings in force.
+    Needs a strategy whose chunks task runs can share: all but ``no_shuffle`` and ``cdc``. Returns the job's settings in
+    force.
 
     :param parallelism: the number of task runs, from 1 to the job's ``vnode_count``.
     """

@@ -112,29 +112,31 @@ class Basis:
     @property
     def could_wait(self) -> bool:
         """
-        Whether the changes of read rows could wait for the epoch that finishes the view, if they stay readable.
+        Whether changes could wait for the epoch that finishes the view, if they stay readable.
 
         A repair writes rows as of this epoch, and a finished view shows every change, so then they cannot. If the
         strategy ends the windows, changes wait outside of them.
         """
         never = self.repair or self.state.completed or self.strategy.ends_windows
-        return bool(self.read_before and not never) and (
-            self.settings.definition.visibility is not Visibility.EVERY_EPOCH
-        )
+        # A strategy with tables of its own can leave the changes of unread rows in the log, too.
+        has_any = self.read_before or self.strategy.takes_all_changes
+        return bool(has_any and not never) and self.settings.definition.visibility is not Visibility.EVERY_EPOCH
 
     @property
     def resting_offset(self) -> Offset | None:
         """
         The offset of the newest chunk, if the next chunk may be read at it too.
 
-        At a fixed offset the files don't change, and the changes of all chunks wait after the same offset. A strategy
-        with own tables that hold rows by epoch does not support this.
+        At a fixed offset the files don't change, and the changes of all chunks wait after the same offset. If the
+        strategy has tables of its own, the first chunk is read at the offset that they are as of.
         """
-        previous = self.previous
+        previous, strategy = self.previous, self.strategy
         # A chunk that was given up would fail there again; a newer offset may have the correction.
-        if previous is None or previous.given_up is not None or not self.strategy.reads_older_offsets:
+        if not strategy.reads_older_offsets or (previous is not None and previous.given_up is not None):
             return None
-        return max((read.offset for read in previous.view_after), default=None)
+        if previous is not None and previous.view_after:
+            return previous.kept_up_to_after
+        return self.from_offset if strategy.takes_all_changes else None
 
     def window_end(self, upstream: Source, newest: Offset, rate_limit: int | None) -> Offset:
         """
@@ -218,9 +220,12 @@ def plan_epoch(
     :param may_wait: whether the changes of read rows may wait.
     :param limit: the rate limit that the chunk was planned with.
     """
-    state, read_before = basis.state, basis.read_before
+    state, read_before, keeps = basis.state, basis.read_before, basis.strategy.takes_all_changes
     completes = basis.completes(chunk)
-    waits = may_wait and not completes
+    # A strategy's own tables get changes only together with the view, so a chunk of newer rows ends the waiting. And
+    # without rows in the view, nothing would tell which offset these tables are as of.
+    must_publish = completes or (keeps and chunk_offset != basis.resting_offset) or not (read_before or chunk.parts)
+    waits = may_wait and not must_publish
     return PlannedEpoch(
         chunk=chunk,
         chunk_offset=chunk_offset,
@@ -228,7 +233,7 @@ def plan_epoch(
         waits=waits,
         changes_after=basis.from_offset if waits else basis.oldest_offset,
         # Some strategies take the changes of rows that are not read yet, too.
-        needs_changes=(bool(read_before) and not waits) or (basis.strategy.takes_all_changes and not state.completed),
+        needs_changes=not waits and (bool(read_before) or (keeps and not state.completed)),
         limit=limit,
     )
 

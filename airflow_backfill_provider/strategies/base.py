@@ -115,7 +115,7 @@ class Strategy(ABC):
     """The names of the strategy's own tables that may need a compaction."""
 
     takes_all_changes: ClassVar[bool] = False
-    """Whether every epoch also gives the strategy the changes of rows that are not read yet."""
+    """Whether each epoch that publishes also gives the strategy the changes of rows that are not read yet."""
 
     reads_older_offsets: ClassVar[bool] = False
     """Whether chunks may be read at an older offset as long as changes wait until the view is finished."""

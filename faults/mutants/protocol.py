@@ -90,6 +90,18 @@ MUTANTS = (
         killers=(f"{INJECT_WAITING}::test_chunks_are_read_at_one_version_while_changes_wait",),
     ),
     Mutant(
+        name="arrangement-behind-its-chunk",
+        breaks="A chunk of newer rows is read from an arrangement whose changes wait.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/decision.py",
+        old=" and not (keeps and chunk_offset != basis.resting_offset)",
+        new="",
+        killers=(
+            f"{INJECT_WAITING}::test_rows_added_after_the_chunks_of_an_arrangement_end_the_waiting",
+            f"{INJECT_WAITING}::test_a_chunk_of_an_arrangement_that_was_given_up_ends_the_waiting",
+        ),
+    ),
+    Mutant(
         name="given-up-though-written",
         breaks="A window that was applied is given up, and its changes are applied a second time.",
         invariant="I1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faults.mutants.killers import (
+    ARRANGED,
     ARRANGEMENT,
     ARRANGEMENT_PLANNING,
     CHUNK_PLAN,
@@ -20,12 +21,31 @@ MUTANTS = (
         breaks="A chunk of an arrangement is planned without the changes of its window.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
-        old="coming = upstream.window_changes(settings, from_offset, offset) if counts else None",
+        old="coming = upstream.window_changes(settings, kept_up_to, offset) if counts else None",
         new="coming = None",
         killers=(
             f"{CHUNK_PLAN}::test_rows_that_one_window_inserts_into_one_vnode_do_not_make_its_chunk_larger",
             f"{CHUNK_PLAN}::test_a_window_that_deletes_what_comes_next_leaves_no_epoch_without_rows",
         ),
+    ),
+    Mutant(
+        name="waiting-inserts-unseen",
+        breaks="The last chunks of an arrangement are planned without the rows that came while changes waited.",
+        invariant="I4",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
+        old="kept_up_to = previous.kept_up_to_after if previous else from_offset",
+        new="kept_up_to = from_offset",
+        killers=(f"{CHUNK_PLAN}::test_rows_that_come_while_changes_wait_do_not_make_the_last_chunks_larger",),
+    ),
+    Mutant(
+        name="waiting-changes-not-kept",
+        breaks="Changes of unread rows that waited never come into the arrangement, and its last chunk is too old.",
+        invariant="I1",
+        file="airflow_backfill_provider/strategies/arrangement/reader.py",
+        old="job_rows.is_after(barrier.kept_up_to)",
+        new="job_rows.is_after(barrier.upstream.from_offset)",
+        killers=(f"{ARRANGED}::test_changes_that_waited_come_into_the_arrangement_before_its_last_chunk",),
+        spark=True,
     ),
     Mutant(
         name="no-room-for-unknown-inserts",

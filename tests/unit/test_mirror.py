@@ -145,6 +145,7 @@ WITHOUT = {
         "it is tested with descriptions", "tests/unit/sources/postgres/test_description.py"
     ),
     "sources/postgres/watch.py": on_postgres("test_watch"),
+    "strategies/arrangement/arranged_rows.py": on_spark("test_arranged_chunk"),
     "strategies/arrangement/reader.py": on_spark("test_arrangement"),
     "strategies/cdc/reader.py": on_postgres("test_random_histories"),
     "strategies/source/dead_letters.py": on_kafka("test_kills"),

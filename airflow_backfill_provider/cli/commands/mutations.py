@@ -100,7 +100,7 @@ def rescale(
     *,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Let N parallel task runs share each epoch from the next one on. Needs the arrangement strategy."""
+    """Let N parallel task runs share each epoch from the next one on. Not under no_shuffle and cdc."""
     from airflow_backfill_provider.cli.jobs import steered_job, user
     from airflow_backfill_provider.protocol import mutations
 

@@ -43,6 +43,7 @@ class Arrangement(Strategy):
     name: ClassVar[str] = "arrangement"
     table_names: ClassVar[tuple[str, ...]] = (TABLE,)
     takes_all_changes: ClassVar[bool] = True
+    reads_older_offsets: ClassVar[bool] = True
     checks_all_keys: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:

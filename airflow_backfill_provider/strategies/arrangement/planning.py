@@ -52,8 +52,9 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
         return SnapshotPlan(_rows_of_job(settings, upstream, offset, rows), prepares=True)
     # Without a rate limit the chunk need not be counted.
     rate_limit = situation.rate_limit
-    counts = settings.reads_snapshot and rate_limit is not None
-    coming = upstream.window_changes(settings, from_offset, offset) if counts else None
+    kept_up_to = previous.kept_up_to_after if previous else from_offset
+    counts = settings.reads_snapshot and rate_limit is not None and kept_up_to < offset
+    coming = upstream.window_changes(settings, kept_up_to, offset) if counts else None
     files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
     row_count = sum(file.row_count for file in files)
     if settings.keys == EVERYTHING:
@@ -64,7 +65,7 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
     parts = plan_parts(
         files,
         unread=[settings.scan.unread(state, vnodes) for vnodes in owned],
-        rate_limit=_shrunk(rate_limit, upstream, from_offset, rows) if coming is None else rate_limit,
+        rate_limit=_shrunk(rate_limit, upstream, kept_up_to, rows) if counts and coming is None else rate_limit,
         order=settings.scan.order,
         keys=keys,
     )
@@ -83,17 +84,17 @@ def _rows_of_job(settings: JobSettings, upstream: Source, offset: Offset, rows: 
     return rows_of(upstream.blocks(offset, settings.key_order), job, settings.key_order)
 
 
-def _shrunk(rate_limit: int | None, upstream: Source, from_offset: Offset, rows_after: int) -> int | None:
+def _shrunk(rate_limit: int | None, upstream: Source, kept_up_to: Offset, rows_after: int) -> int | None:
     """
-    Lower the rate limit to leave room for the window's inserts; their keys are assumed to be spread evenly.
+    Lower the rate limit to leave room for inserts to come; their keys are assumed to be spread evenly.
 
-    :param from_offset: the window's first offset.
-    :param rows_after: the upstream's rows at the window's end.
+    :param kept_up_to: the offset that the arrangement is as of.
+    :param rows_after: the upstream's rows once the inserts are kept.
     """
     if rate_limit is None:
         return None
     try:
-        rows_before = upstream.row_count(from_offset)
+        rows_before = upstream.row_count(kept_up_to)
     except ChangeFeedGapError:
         # This offset lies before the window; another check refuses a window with missing changes.
         return rate_limit

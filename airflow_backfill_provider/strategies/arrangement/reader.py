@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
@@ -69,9 +69,9 @@ class ArrangementReader(SnapshotReader):
             self._table.ensure(start.offset, rows=rows, rate_limit=chunk)
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
-    def wanted(self, visible: Column, barrier: Barrier) -> Column:
-        """Return the condition for the window's changes of rows that are not read yet."""
-        return ~visible & self._context.job_rows.is_after(barrier.upstream.from_offset)
+    def wanted(self, visible: Column, barrier: Barrier) -> Column | None:
+        """Return the condition for the changes of unread rows that the arrangement lacks, unless all changes wait."""
+        return ~visible & self._context.job_rows.is_after(barrier.kept_up_to) if barrier.publishes else None
 
     def keep(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
         """Append an epoch's net changes of rows that are not read yet, once."""
@@ -94,7 +94,10 @@ class ArrangementReader(SnapshotReader):
         self._table.compact(plan)
 
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
-        """Return the arrangement's rows."""
+        """Return the arrangement's rows; as of its start, those of its base."""
+        start = self._context.settings.start
+        if start is not None and barrier.chunk_offset == start.offset:
+            return nullcontext(self._table.base_chunk(ranges))
         return self._table.chunk(barrier, ranges)
 
     def chunk_after(self, error: Exception, barrier: Barrier, ranges: Sequence[KeyRange]) -> Chunk | None:

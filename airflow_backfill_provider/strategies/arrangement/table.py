@@ -3,9 +3,8 @@ The arrangement: a replica of the used columns, laid out by (vnode, key), from w
 
 Ports ``ReplicatedStateTable``, to which every epoch writes its changes. Delta rewrites whole files to change rows, and
 changes of keys in random order affect all files. So this table is only appended to: first a sorted base, and then each
-epoch's net changes of rows that are not read yet, with the epoch in a column. A chunk consists of the base's rows in
-its ranges that have not changed since, and the newest versions of those that have. Rows are selected by the epoch
-column, so every attempt of an epoch reads the same rows (I2).
+epoch's net changes of rows that are not read yet, with the epoch in a column. Rows are selected by the epoch column, so
+every attempt of an epoch reads the same rows (I2).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,12 +28,12 @@ from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
-from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind, transaction_id
 from airflow_backfill_provider.engine.view_columns import names_to_map
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.strategies.arrangement.arranged_rows import ArrangedChunk, BaseChunk, changed_since_base
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
@@ -43,8 +41,6 @@ ARRANGEMENT = "arrangement"
 """The name of the write that appends an epoch's changes of unread rows to the arrangement."""
 
 ARRANGEMENT_TABLE = TableKind("arrangement", StateError, "rebuild the job")
-
-_NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_appeared", "is_double"
 
 FILES_PER_CHUNK = 8
 """The number of files of the base that a chunk spans."""
@@ -192,153 +188,23 @@ class ArrangementTable:
 
     # --------------------------------------------------------------------------------------------------- reads
 
+    def base_chunk(self, ranges: Sequence[KeyRange]) -> BaseChunk:
+        """Return the rows in some ranges as of the offset that the arrangement was created at."""
+        base = self._table.read().filter(F.col(self._own.epoch) == self._base_epoch)
+        return BaseChunk(base=base, ranges=ranges, scan=self._scan, job_rows=self._job_rows)
+
     @contextmanager
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> Iterator[ArrangedChunk]:
-        """Return the upstream's rows in some ranges as of the barrier's ``to_offset``, to be used inside the block."""
-        base = self._table.read().filter(F.col(self._own.epoch) == self._base_epoch)
-        changed = self._changed(barrier, ranges).persist()
-        try:
-            yield ArrangedChunk(base, changed, ranges, self._scan, self._job_rows)
-        finally:
-            changed.unpersist()
-
-    def _changed(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> DataFrame:
-        """
-        Return each (vnode, key) that changed since the base was created, up to the barrier's epoch.
-
-        :returns: columns with the package's names: vnode and key as ``changed_0, …``, ``vnode``, ``first_appeared``
-            (the base does not have the key), ``is_double`` (the key was inserted although it existed), ``is_live``
-            (the row exists now) and ``newest``, the newest row.
-        """
-        own = self._own
-        epoch = F.col(own.epoch)
+        """Return the rows in some ranges with all changes up to the barrier's epoch, to be used inside the block."""
+        epoch = F.col(self._own.epoch)
         log = self._table.read().filter(
             (epoch > self._base_epoch) & (epoch <= barrier.epoch) & in_any(self._scan.order, ranges)
         )
-        keys = [column(name) for name in self._scan.order.names]
-        entries = F.array_sort(F.collect_list(F.struct(own.epoch, own.is_upsert, own.appeared)))
-        history = F.col(own.named("history"))
-        changed = log.groupBy(*keys).agg(
-            F.max_by(F.struct(own.vnode, *map(column, self._job_rows.columns)), epoch).alias(own.named(_NEWEST)),
-            F.max_by(own.is_upsert, epoch).alias(own.named(_IS_LIVE)),
-            F.min_by(own.appeared, epoch).alias(own.named(_FIRST_APPEARED)),
-            entries.alias(own.named("history")),
-        )
-        existed = F.transform(F.slice(history, 1, F.size(history) - 1), lambda entry: entry[own.is_upsert])
-        inserted = F.transform(F.slice(history, 2, F.size(history)), lambda entry: entry[own.appeared])
-        doubles = F.exists(F.zip_with(existed, inserted, lambda before, again: before & again), lambda both: both)
-        return changed.select(
-            *(key.alias(name) for key, name in zip(keys, _changed_keys(self._scan), strict=True)),
-            own.vnode,
-            *map(own.named, (_FIRST_APPEARED, _IS_LIVE, _NEWEST)),
-            doubles.alias(own.named(_IS_DOUBLE)),
-        )
-
-
-class ArrangedChunk:
-    """
-    Rows of an arrangement in some ranges, as of one epoch.
-
-    :param base: the arrangement's base.
-    :param changed: each (vnode, key) in the ranges that changed since.
-    :param ranges: the ranges to read.
-    :param scan: the job's scan.
-    :param job_rows: the rows that are replicated.
-    """
-
-    def __init__(
-        self,
-        base: DataFrame,
-        changed: DataFrame,
-        ranges: Sequence[KeyRange],
-        scan: VnodeScan,
-        job_rows: JobRows,
-    ) -> None:
-        self._base = base
-        self._changed = changed
-        self._ranges = ranges
-        self._scan = scan
-        self._job_rows = job_rows
-
-    def rows(self) -> DataFrame:
-        """
-        Return the rows, with their used columns and vnode.
-
-        Evaluating them fails if the upstream inserted a key that already existed.
-        """
-        own = self._scan.own
-        first_appeared = F.col(own.named(_FIRST_APPEARED))
-        base = self._base.filter(in_any(self._scan.order, self._ranges))
-        names, changed_keys = self._scan.order.names, _changed_keys(self._scan)
-        changed = self._changed.select(*changed_keys, first_appeared)
-        same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
-        # A key of the base that was inserted again without a delete exists twice.
-        kept = base.join(changed, same, "left").filter(
-            F.when(first_appeared, F.raise_error(F.lit(DUPLICATE_KEY)).cast("boolean")).otherwise(
-                first_appeared.isNull()
-            )
-        )
-        newest = self._changed.filter(F.col(own.named(_IS_LIVE))).select(f"{own.named(_NEWEST)}.*")
-        return self._selected(kept).unionAll(self._selected(newest))
-
-    def count(self) -> dict[int, int]:
-        """
-        Count the rows by vnode, reading little more than the vnode column.
-
-        Keys of the base are read only in the vnodes where a range begins or ends. The first change of a row shows
-        whether the base has it.
-        """
-        own = self._scan.own
-        vnode = F.col(own.vnode)
-        refused = F.raise_error(F.lit(DUPLICATE_KEY)).cast("long")
-        moved = F.col(own.named(_IS_LIVE)).cast("long") - (~F.col(own.named(_FIRST_APPEARED))).cast("long")
-        parts = [
-            self._base.filter(condition).groupBy(vnode).agg(F.count("*").alias("rows"))
-            for condition in self._split()
-            if condition is not None
-        ]
-        parts.append(
-            self._changed.groupBy(vnode).agg(
-                F.sum(F.when(F.col(own.named(_IS_DOUBLE)), refused).otherwise(moved)).alias("rows")
-            )
-        )
-        counted = reduce(DataFrame.unionAll, parts).groupBy(vnode).agg(F.sum("rows").alias("rows"))
-        return {row[own.vnode]: row["rows"] for row in counted.collect() if row["rows"]}
-
-    def require_sound(self) -> None:
-        """Evaluate the rows, which fails for a repeated key; an attempt that finds them written must do this, too."""
-        self.rows().agg(F.count("*")).collect()
-
-    def _selected(self, rows: DataFrame) -> DataFrame:
-        return rows.select(*map(column, (self._scan.own.vnode, *self._job_rows.columns)))
-
-    def _split(self) -> tuple[Column | None, Column | None]:
-        """Return the condition for the vnodes that lie wholly in the ranges, and one for the rest of the ranges."""
-        order = self._scan.order
-        whole: list[KeyRange] = []
-        partial: list[KeyRange] = []
-        for covered in self._ranges:
-            vnodes = self._scan.vnodes_of(covered)
-            begins_within = covered.after is not None and len(covered.after) > 1
-            ends_within = covered.up_to is not None and len(covered.up_to) > 1
-            first, last = vnodes.start + begins_within, vnodes.stop - 1 - ends_within
-            if first <= last:
-                whole.append(KeyRange((first - 1,), (last,)))
-            if first > last + 1:
-                partial.append(covered)  # begins and ends in one vnode
-                continue
-            if begins_within:
-                partial.append(KeyRange(covered.after, (vnodes.start,)))
-            if ends_within:
-                partial.append(KeyRange((vnodes.stop - 2,), covered.up_to))
-        return (
-            in_any(order, whole) if whole else None,
-            in_any(order, partial) if partial else None,
-        )
-
-
-def _changed_keys(scan: VnodeScan) -> list[str]:
-    return scan.own.numbered("changed", len(scan.order.fields))
+        changed = changed_since_base(log, self._scan, self._job_rows).persist()
+        try:
+            yield ArrangedChunk(of_base=self.base_chunk(ranges), changed=changed)
+        finally:
+            changed.unpersist()
 
 
 def _files_of_changes(rows: int) -> int:

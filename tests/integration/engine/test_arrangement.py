@@ -235,6 +235,20 @@ def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) ->
     customers.assert_equals_query(EXPECTED)
 
 
+def test_changes_that_waited_come_into_the_arrangement_before_its_last_chunk(customers: Lakehouse) -> None:
+    """I1: until then chunks are read from the base alone."""
+    create(customers, rate_limit=50, vnode_count=4, distribution_key=["id"], visibility="on_finish")
+    arranged = location_of(customers.backfill.store.settings())
+    for step in range(2):
+        churn(customers, step)
+        customers.epoch()
+        customers.assert_truth()
+    assert customers.spark.read.format("delta").load(arranged).count() == 120
+    customers.finish()
+    customers.assert_truth()
+    customers.assert_equals_query(EXPECTED)
+
+
 @pytest.mark.parametrize(
     "point",
     [

@@ -142,7 +142,7 @@ def test_a_barrier_has_a_window_once_there_is_a_new_version(to_version, has_wind
     [
         ({}, 1000),
         ({"publishes": False}, 100),
-        ({"publishes": False, "vnode_ranges": ((0, 255),)}, 1000),
+        ({"publishes": False, "vnode_ranges": ((0, 255),)}, 100),
         ({"read_before": ()}, 100),
         ({"read_before": (), "vnode_ranges": ((0, 255),)}, 1000),
         ({"upstream": window_of(3, 3)}, 100),
@@ -216,6 +216,21 @@ def test_a_range_without_an_end_is_not_joined():
 def test_a_chunk_is_read_at_the_end_of_the_window_unless_an_older_version_is_pinned():
     assert barrier_of(upstream=window_of(from_version=3, to_version=5)).chunk_offset.number == 5
     assert barrier_of(upstream=window_of(from_version=3, to_version=5), older_offset=0).chunk_offset.number == 0
+
+
+def test_a_strategys_tables_are_as_of_the_newest_chunk_while_changes_wait():
+    """They get the changes after that offset together with the view."""
+    waiting = barrier_of(upstream=window_of(from_version=3, to_version=5), publishes=False, older_offset=3)
+    assert (waiting.kept_up_to.number, waiting.kept_up_to_after.number) == (3, 3)
+    last = barrier_of(upstream=window_of(from_version=5, to_version=7), read_as_of=waiting.view_after)
+    assert (last.kept_up_to.number, last.kept_up_to_after.number) == (3, 7)
+
+
+def test_a_strategys_tables_are_as_of_the_last_window_if_nothing_is_read_or_waits():
+    window = window_of(from_version=3, to_version=5)
+    assert barrier_of(upstream=window).kept_up_to.number == 3
+    nothing = barrier_of(upstream=window, read_before=(), parts=())
+    assert (nothing.kept_up_to.number, nothing.kept_up_to_after.number) == (3, 5)
 
 
 def test_a_window_is_pinned_for_each_upstream_and_positions_are_of_the_first():

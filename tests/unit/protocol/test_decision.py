@@ -75,7 +75,7 @@ def test_a_first_window_begins_where_the_job_was_created():
     start = HistoryPoint(offset=4, mark="m")
     basis = fresh(history=[settings_of(start=start, strategy="arrangement")])
     assert (basis.from_offset, basis.reached_point, basis.oldest_offset) == (Offset(4), start, Offset(4))
-    assert (basis.read_before, basis.read_as_of, basis.resting_offset) == ((), (), None)
+    assert (basis.read_before, basis.read_as_of) == ((), ())
 
 
 def test_a_window_begins_where_the_one_before_ended():
@@ -93,20 +93,29 @@ def test_rows_with_waiting_changes_are_as_of_the_offset_at_which_they_were_read(
     assert (basis.oldest_offset, basis.from_offset) == (Offset(2), Offset(3))
 
 
-@pytest.mark.parametrize(("given_up", "strategy", "offset"), [(False, "no_shuffle", 3), (True, "no_shuffle", None)])
-def test_the_next_chunk_may_rest_at_the_offset_of_the_newest_one(given_up, strategy, offset):
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize(("given_up", "offset"), [(False, Offset(3)), (True, None)])
+def test_the_next_chunk_may_rest_at_the_offset_of_the_newest_one(strategy, given_up, offset):
     """A chunk that was given up would fail there again."""
     why = GivenUp(error="E", message="m", by="x", at=NOW, to_offset=3, settings_sequence=1) if given_up else None
-    basis = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3), given_up=why))
-    assert basis.resting_offset == (None if offset is None else Offset(offset))
-
-
-def test_an_arrangement_rests_at_no_offset():
     basis = begun(
-        history=[settings_of(strategy="arrangement")],
-        previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)),
+        history=[settings_of(strategy=strategy)],
+        previous=barrier_of(1, publishes=False, upstream=window_of(2, 3), given_up=why),
     )
-    assert basis.resting_offset is None
+    assert basis.resting_offset == offset
+
+
+@pytest.mark.parametrize(("strategy", "offset"), [("no_shuffle", None), ("arrangement", 3)])
+def test_before_anything_was_read_a_chunk_rests_only_where_a_table_holds_it(strategy, offset):
+    nothing = barrier_of(1, read_before=(), parts=(), upstream=window_of(2, 3))
+    resting = begun(history=[settings_of(strategy=strategy)], previous=nothing).resting_offset
+    assert resting == (None if offset is None else Offset(offset))
+
+
+def test_the_first_chunk_of_an_arrangement_rests_where_it_was_made():
+    start = HistoryPoint(offset=4, mark="m")
+    assert fresh(history=[settings_of(start=start, strategy="arrangement")]).resting_offset == Offset(4)
+    assert fresh().resting_offset is None
 
 
 def record(sequence, change, **fields):
@@ -203,6 +212,24 @@ def test_an_epoch_that_may_wait_waits_unless_it_completes():
     waits, completes = planned(basis, chunk_of(NEXT), may_wait=True), planned(basis, chunk_of(LAST), may_wait=True)
     assert (waits.waits, waits.changes_after, waits.needs_changes) == (True, Offset(3), False)
     assert (completes.waits, completes.changes_after, completes.needs_changes) == (False, Offset(2), True)
+
+
+def test_an_arrangement_without_a_read_row_does_not_wait_in_an_epoch_without_a_chunk():
+    """I1: nothing would tell which offset it is as of."""
+    settings = settings_of(strategy="arrangement")
+    nothing = planned(fresh(history=[settings], state=settings.scan.initial(0)), may_wait=True, offset=-1)
+    assert (nothing.waits, nothing.needs_changes) == (False, True)
+
+
+@pytest.mark.parametrize(("offset", "waits"), [(3, True), (7, False)])
+def test_an_arrangement_waits_only_if_its_chunk_is_read_as_of_the_one_before(offset, waits):
+    """I1: while changes wait it gets none, so it would not have the newer rows."""
+    basis = begun(
+        history=[settings_of(strategy="arrangement")],
+        previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)),
+    )
+    decided = planned(basis, may_wait=True, offset=offset)
+    assert (decided.waits, decided.needs_changes) == (waits, not waits)
 
 
 @pytest.mark.parametrize(

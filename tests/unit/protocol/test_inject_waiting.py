@@ -7,9 +7,13 @@ import datetime as dt
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.errors import ChangeFeedGapError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, QueryFailedError
+from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.protocol import mutations
-from tests.builders import NOW, committed_at
+from airflow_backfill_provider.strategies.arrangement.location import location_of
+from tests.builders import NOW, PAID, committed_at
+from tests.property.backfilling import Backfilling
+from tests.property.memory_engine import BAD
 from tests.unit.protocol.inject_helpers import clean_up, over
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -66,19 +70,80 @@ def test_rows_added_after_the_last_chunk_are_read_at_the_newest_version(lake):
     backfilling.finish()
 
 
-def test_an_arrangement_has_its_rows_as_of_the_newest_version(lake):
-    backfilling = over(lake, *range(9), rate_limit=2, visibility="on_finish", strategy="arrangement")
-    backfilling.epoch()
-    backfilling.epoch()
-    backfilling.orders.change(range(9), amount=50)
-    barrier = backfilling.inject()
-    assert (barrier.publishes, barrier.older_offset, bool(barrier.parts)) == (False, None, True)
-
-
 @pytest.fixture
 def arranged(lake):
     """A job over the orders 0 to 8 with a position per vnode, two rows an epoch, whose changes wait."""
     return over(lake, *range(9), rate_limit=2, visibility="on_finish", strategy="arrangement")
+
+
+def versions_of_arrangement(backfilling):
+    return DeltaTable(location_of(backfilling.store.settings())).version()
+
+
+def test_chunks_of_an_arrangement_are_read_at_one_version_too(arranged):
+    """What is not read yet waits like what was read, and comes into the arrangement with the last epochs."""
+    before = versions_of_arrangement(arranged)
+    for amount in (40, 50, 60):
+        arranged.orders.change(range(9), amount=amount)
+        barrier = arranged.inject()
+        assert (barrier.publishes, barrier.chunk_offset.number, bool(barrier.parts)) == (False, 0, True)
+        arranged.run(barrier)
+        arranged.assert_truth()
+    assert versions_of_arrangement(arranged) == before
+    arranged.finish()
+    assert versions_of_arrangement(arranged) > before
+
+
+def test_rows_added_after_the_chunks_of_an_arrangement_end_the_waiting(lake):
+    """I1: the arrangement and the view get their changes at once, and from then on wait for those after them."""
+    backfilling = over(lake, *range(6), rate_limit=3, visibility="on_finish", strategy="arrangement", vnode_count=1)
+    backfilling.epoch()
+    backfilling.orders.add(*range(6, 14))
+    backfilling.orders.change([0, 4, 7], amount=50)
+    second = backfilling.inject()
+    assert (second.publishes, second.completes, second.chunk_offset.number) == (True, False, 2)
+    backfilling.run(second)
+    backfilling.assert_truth()
+    backfilling.orders.change([0, 8, 11], amount=60)
+    third = backfilling.inject()
+    assert (third.publishes, third.completes, third.chunk_offset.number) == (False, False, 2)
+    backfilling.run(third)
+    backfilling.finish()
+
+
+def test_a_chunk_of_an_arrangement_that_was_given_up_ends_the_waiting(lake):
+    """I1: the next one is read at a newer version, which may have the correction."""
+    backfilling = Backfilling(
+        lake, rate_limit=2, query=PAID, visibility="on_finish", strategy="arrangement", vnode_count=1
+    )
+    backfilling.orders.add(*range(9))
+    backfilling.orders.change([3], amount=BAD)
+    backfilling.create()
+    backfilling.epoch()
+    with pytest.raises(QueryFailedError):
+        backfilling.epoch()
+    backfilling.orders.change([0, 3, 7], amount=60)
+    barrier = backfilling.inject()
+    assert (barrier.publishes, barrier.completes, barrier.chunk_offset.number) == (True, False, 2)
+    backfilling.run(barrier)
+    backfilling.assert_truth()
+    backfilling.finish()
+
+
+def test_the_first_chunk_of_an_arrangement_that_was_given_up_ends_the_waiting(lake):
+    """I1: nothing was read yet, and the arrangement gets the changes since its creation."""
+    backfilling = Backfilling(lake, rate_limit=2, query=PAID, visibility="on_finish", strategy="arrangement")
+    backfilling.orders.add(*range(9), amount=BAD)
+    backfilling.create()
+    backfilling.orders.change(range(4), amount=50)
+    with pytest.raises(QueryFailedError):
+        backfilling.epoch()
+    backfilling.orders.change(range(4, 9), amount=60)
+    barrier = backfilling.inject()
+    assert (barrier.publishes, barrier.read_before, barrier.chunk_offset.number) == (True, (), 2)
+    backfilling.run(barrier)
+    backfilling.assert_truth()
+    backfilling.finish()
 
 
 def test_an_epoch_that_reads_no_chunk_pins_no_version_for_it(waiting):
@@ -88,39 +153,41 @@ def test_an_epoch_that_reads_no_chunk_pins_no_version_for_it(waiting):
     assert (barrier.epoch, barrier.has_window, barrier.parts, barrier.older_offset) == (3, True, (), None)
 
 
-def test_nothing_waits_before_anything_was_read(arranged):
-    assert arranged.inject().publishes
+def test_nothing_waits_before_anything_was_read(lake):
+    assert over(lake, *range(9), strategy="no_shuffle", visibility="on_finish").inject().publishes
 
 
 def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
-    """It has those of the window already, and the view gets none before it is finished."""
-    arranged.epoch()
+    """Neither it nor the view gets them before the view is finished."""
     arranged.orders.change(range(9), amount=50)
     assert not arranged.inject().publishes
     arranged.epoch()
     mutations.pause_job(store=arranged.store, requested_by="x")
-    assert arranged.ask().reason == "paused, and the upstream has no changes after offset 1"
+    assert arranged.ask().reason == "paused, and changes of what was read wait until the view is finished"
     assert arranged.ask().barrier is None
     mutations.resume_job(store=arranged.store, requested_by="x")
     arranged.finish()
 
 
-def test_changes_wait_until_rows_are_as_of_too_many_versions(arranged, monkeypatch):
+def test_changes_wait_until_rows_are_as_of_too_many_versions(lake, monkeypatch):
     """Each makes the condition of the merge longer."""
     monkeypatch.setattr("airflow_backfill_provider.core.visibility.MOST_OFFSETS", 2)
+    backfilling = over(lake, *range(6), rate_limit=3, strategy="no_shuffle", visibility="on_finish")
     published = []
-    for amount in range(4):
-        barrier = arranged.inject()
+    for first in (6, 12, 18, 24):
+        barrier = backfilling.inject()
         published.append((len(barrier.view_before), barrier.publishes))
-        arranged.run(barrier)
-        arranged.assert_truth()
-        arranged.orders.change(range(9), amount=amount + 50)
+        backfilling.run(barrier)
+        backfilling.assert_truth()
+        backfilling.orders.add(*range(first, first + 6))
+        backfilling.orders.change([0], amount=first)
     assert published == [(0, True), (1, False), (2, True), (1, False)]
 
 
-def test_a_paused_job_that_read_nothing_keeps_its_arrangement_current(lake):
+@pytest.mark.parametrize("visibility", Visibility)
+def test_a_paused_job_that_read_nothing_keeps_its_arrangement_current(lake, visibility):
     """I1: a window that is passed without an engine would be missing from the arrangement for ever."""
-    backfilling = over(lake, *range(6), rate_limit=2, strategy="arrangement")
+    backfilling = over(lake, *range(6), rate_limit=2, strategy="arrangement", visibility=visibility)
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.change([1, 4], amount=50)
     barrier = backfilling.inject()

@@ -107,6 +107,22 @@ def test_changes_that_waited_are_not_skipped_where_there_is_no_new_version(lake)
     backfilling.assert_truth()
 
 
+def test_while_changes_wait_their_step_is_skipped_although_there_is_a_new_version(lake):
+    """An application for it would find nothing to do."""
+    backfilling = Backfilling(lake, rate_limit=2, strategy="arrangement", parallelism=2, visibility="on_finish")
+    backfilling.orders.add(*range(9))
+    backfilling.create()
+    backfilling.epoch()
+    backfilling.orders.change(range(9), amount=50)
+    barrier = backfilling.inject()
+    assert (barrier.has_window, barrier.publishes, bool(barrier.parts)) == (True, False, True)
+    assert protocol.skip_changes(barrier, store=backfilling.store, clock=backfilling.clock)
+    for part in range(len(barrier.parts)):
+        backfilling.part(barrier, part)
+    backfilling.assert_truth()
+    backfilling.finish()
+
+
 def test_changes_that_were_reported_need_no_engine_to_be_reported_again(arranged):
     """Spark takes long to find out that it has written what it is asked for."""
     barrier = arranged.inject()

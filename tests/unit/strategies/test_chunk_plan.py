@@ -77,6 +77,19 @@ def test_rows_that_one_window_inserts_into_one_vnode_do_not_make_its_chunk_large
     assert_kept(reads_of(made, insert), 10)
 
 
+def test_rows_that_come_while_changes_wait_do_not_make_the_last_chunks_larger(lake):
+    """They come into the arrangement with the first epoch that would complete it."""
+    made = arranged(lake, 60, rate_limit=10, vnode_count=1, visibility="on_finish")
+
+    def insert(epoch):
+        if epoch == 2:
+            made.orders.add(*range(1000, 1040))
+        elif epoch == 4:
+            made.orders.remove(*range(1000, 1010))
+
+    assert_kept(reads_of(made, insert), 10)
+
+
 def test_rows_that_move_to_another_vnode_do_not_make_its_chunk_larger(lake):
     made = arranged(lake, 80, rate_limit=15, distribution_key=["status"], vnode_count=8)
     made.orders.change(range(0, 80, 2), status="new")
