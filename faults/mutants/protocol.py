@@ -94,12 +94,21 @@ MUTANTS = (
         breaks="A chunk of newer rows is read from an arrangement whose changes wait.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/decision.py",
-        old=" and not (keeps and chunk_offset != basis.resting_offset)",
+        old=" or (keeps and chunk_offset != basis.resting_offset)",
         new="",
         killers=(
             f"{INJECT_WAITING}::test_rows_added_after_the_chunks_of_an_arrangement_end_the_waiting",
             f"{INJECT_WAITING}::test_a_chunk_of_an_arrangement_that_was_given_up_ends_the_waiting",
         ),
+    ),
+    Mutant(
+        name="waits-before-anything-is-read",
+        breaks="A paused job over an arrangement passes windows whose changes the arrangement never gets.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/decision.py",
+        old=" or not (read_before or chunk.parts)\n",
+        new="\n",
+        killers=(f"{INJECT_WAITING}::test_a_paused_job_that_read_nothing_keeps_its_arrangement_current",),
     ),
     Mutant(
         name="given-up-though-written",

@@ -48,6 +48,16 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
+        name="arrangement-read-as-it-was-made",
+        breaks="Every chunk is read from the base of the arrangement, whatever changed since.",
+        invariant="I1",
+        file="airflow_backfill_provider/strategies/arrangement/reader.py",
+        old="if start is not None and barrier.chunk_offset == start.offset:",
+        new="if start is not None:",
+        killers=(f"{ARRANGED}::test_changes_that_waited_come_into_the_arrangement_before_its_last_chunk",),
+        spark=True,
+    ),
+    Mutant(
         name="no-room-for-unknown-inserts",
         breaks="A chunk leaves no room for rows that its window inserts, if their keys are unknown.",
         invariant="I4",
