@@ -6,7 +6,7 @@ import pytest
 
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
+from tests.variants import exhaustive, mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -34,6 +34,7 @@ SHAPES = {
     "no_shuffle": {"strategy": "no_shuffle"},
     "on_finish": {"strategy": "no_shuffle", "visibility": "on_finish"},
     "arrangement": {"strategy": "arrangement"},
+    "arrangement, on_finish": {"strategy": "arrangement", "visibility": "on_finish"},
 }
 
 
@@ -57,7 +58,7 @@ QUICK = ("both go and one comes", "the second row gets a key of its own")
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("corrections", [QUICK, exhaustive(tuple(CORRECTIONS))], ids=["some", "all"])
-@pytest.mark.parametrize("shape", [exhaustive("no_shuffle"), exhaustive("on_finish"), "arrangement"])
+@pytest.mark.parametrize("shape", mostly_exhaustive(SHAPES, ["arrangement"]))
 def test_a_window_with_mistakes_and_their_corrections_is_applied(
     lakehouse: Lakehouse, shape: str, corrections: tuple[str, ...]
 ) -> None:
@@ -77,6 +78,8 @@ def test_a_window_with_mistakes_and_their_corrections_is_applied(
         exhaustive("arrangement", 0, name="of a row that was read, arranged"),
         exhaustive("no_shuffle", 11, name="of a row that was not read"),
         exhaustive("arrangement", 11, name="of a row that was not read, arranged"),
+        exhaustive("arrangement, on_finish", 0, name="of a row that was read, arranged, while changes wait"),
+        exhaustive("arrangement, on_finish", 11, name="of a row that was not read, arranged, while changes wait"),
     ],
 )
 def test_a_refused_window_is_applied_once_it_is_corrected(lakehouse: Lakehouse, shape: str, key: int) -> None:
