@@ -188,7 +188,7 @@ def _outlook(
             rate_limit=limit.rows,
             state=state,
             upstream=backfill.upstream,
-            from_offset=previous.upstream.to_offset if previous else settings.first_offset,
+            kept_up_to=previous.kept_up_to_after if previous else settings.first_offset,
             offset=described.offset,
             newest=described.offset,
             previous=previous,

@@ -123,6 +123,11 @@ class Basis:
         return bool(has_any and not never) and self.settings.definition.visibility is not Visibility.EVERY_EPOCH
 
     @property
+    def kept_up_to(self) -> Offset:
+        """The offset that a strategy's own tables have the unread rows as of; see :attr:`Barrier.kept_up_to`."""
+        return self.previous.kept_up_to_after if self.previous else self.from_offset
+
+    @property
     def resting_offset(self) -> Offset | None:
         """
         The offset of the newest chunk, if the next chunk may be read at it too.
@@ -134,9 +139,8 @@ class Basis:
         # A chunk that was given up would fail there again; a newer offset may have the correction.
         if not strategy.reads_older_offsets or (previous is not None and previous.given_up is not None):
             return None
-        if previous is not None and previous.view_after:
-            return previous.kept_up_to_after
-        return self.from_offset if strategy.takes_all_changes else None
+        was_read = previous is not None and bool(previous.view_after)
+        return self.kept_up_to if was_read or strategy.takes_all_changes else None
 
     def window_end(self, upstream: Source, newest: Offset, rate_limit: int | None) -> Offset:
         """

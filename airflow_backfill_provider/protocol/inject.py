@@ -231,7 +231,7 @@ def _chunk(
                 rate_limit=rate_limit,
                 state=basis.state,
                 upstream=tables.upstream,
-                from_offset=basis.from_offset,
+                kept_up_to=basis.kept_up_to,
                 offset=offset,
                 newest=newest,
                 previous=basis.previous,

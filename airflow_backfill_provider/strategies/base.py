@@ -87,7 +87,7 @@ class Situation:
         follows from the epochs before, so it is not in the settings.
     :param state: the committed state; at least one vnode is not Completed.
     :param upstream: the upstream.
-    :param from_offset: the upstream's offset that the previous epoch ended with.
+    :param kept_up_to: the upstream's offset that the strategy's own tables are as of, if it has any.
     :param offset: the upstream's offset that the chunk will be read at.
     :param newest: the newest offset that the epoch's window may end at.
     :param previous: the previous barrier, if this incarnation has one.
@@ -98,7 +98,7 @@ class Situation:
     rate_limit: int | None
     state: BackfillState
     upstream: Source
-    from_offset: Offset
+    kept_up_to: Offset
     offset: Offset
     newest: Offset
     previous: Barrier | None

@@ -32,9 +32,9 @@ MUTANTS = (
         name="waiting-inserts-unseen",
         breaks="The last chunks of an arrangement are planned without the rows that came while changes waited.",
         invariant="I4",
-        file="airflow_backfill_provider/strategies/arrangement/planning.py",
-        old="kept_up_to = previous.kept_up_to_after if previous else from_offset",
-        new="kept_up_to = from_offset",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="kept_up_to=basis.kept_up_to,",
+        new="kept_up_to=basis.from_offset,",
         killers=(f"{CHUNK_PLAN}::test_rows_that_come_while_changes_wait_do_not_make_the_last_chunks_larger",),
     ),
     Mutant(

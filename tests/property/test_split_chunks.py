@@ -124,7 +124,7 @@ class History:
             rate_limit=job.rate_limit,
             state=self.state,
             upstream=Appended(NumberedSplits(*self.begins)),
-            from_offset=offset_of(dict(enumerate(self.read_up_to))),
+            kept_up_to=offset_of(dict(enumerate(self.read_up_to))),
             offset=offset,
             newest=offset,
             previous=self.previous,

@@ -36,7 +36,7 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
         situation.upstream,
         situation.previous,
     )
-    offset, from_offset = situation.offset, situation.from_offset
+    offset, kept_up_to = situation.offset, situation.kept_up_to
     arrangement = ArrangementFiles(location, situation.storage_options)
     rows = upstream.row_count(offset)
     if not arrangement.exists():
@@ -52,7 +52,6 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
         return SnapshotPlan(_rows_of_job(settings, upstream, offset, rows), prepares=True)
     # Without a rate limit the chunk need not be counted.
     rate_limit = situation.rate_limit
-    kept_up_to = previous.kept_up_to_after if previous else from_offset
     counts = settings.reads_snapshot and rate_limit is not None and kept_up_to < offset
     coming = upstream.window_changes(settings, kept_up_to, offset) if counts else None
     files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)

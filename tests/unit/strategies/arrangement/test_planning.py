@@ -71,7 +71,7 @@ def planned(orders, tmp_path, *, previous=None, job=None, **changes):
         rate_limit=settings.rate_limit,
         state=settings.scan.initial(0),
         upstream=orders.table,
-        from_offset=offset_of(0),
+        kept_up_to=offset_of(0),
         offset=offset_of(1),
         newest=offset_of(1),
         previous=previous,

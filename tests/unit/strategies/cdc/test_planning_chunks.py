@@ -99,7 +99,7 @@ def planned(upstream, location, readings, *, position=None, previous=None, keys=
         rate_limit=settings.rate_limit,
         state=scan.initial(0) if position is None else state_of(*[InProgress((position,), 1)] * scan.vnode_count),
         upstream=upstream,
-        from_offset=latest,
+        kept_up_to=latest,
         offset=latest,
         newest=latest,
         previous=previous,

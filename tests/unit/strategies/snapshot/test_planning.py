@@ -59,7 +59,7 @@ def plan(*files, rate_limit, position=None, newest=LATER, **changes):
         rate_limit=wanted.rate_limit,
         state=state,
         upstream=Upstream(files),
-        from_offset=V0,
+        kept_up_to=V0,
         offset=V0,
         newest=newest,
         previous=None,
