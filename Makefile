@@ -3,7 +3,11 @@
 
 VENV := .venv
 BIN  := $(VENV)/bin
-LOCK := constraints/python-3.11.txt
+# The Python of .venv, or the one with which it will be made; each has a lock file of its own.
+PYTHON_VERSION := $(or $(shell sed -n 's/^version[_a-z]* *= *\([0-9]*\.[0-9]*\).*/\1/p' $(VENV)/pyvenv.cfg 2>/dev/null), \
+                       $(shell "$$(scripts/preflight.sh 2>/dev/null || echo false)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+PYTHONS := 3.11 3.12 3.13
+LOCK := constraints/python-$(PYTHON_VERSION).txt
 LOWEST := constraints/lowest-python-3.11.txt
 UV   := uv==0.13.8
 ARGS ?=
@@ -60,11 +64,12 @@ $(VENV)/.project: pyproject.toml $(VENV)/.packages
 	$(BIN)/pip check
 	@touch $@
 
-$(VENV)/.jars: scripts/fetch_spark_jars.py $(VENV)/.packages
-	$(BIN)/python scripts/fetch_spark_jars.py
+$(VENV)/.jars: airflow_backfill_provider/runtime/jars.py scripts/fetch_broker_jars.py $(VENV)/.project
+	$(BIN)/airflow-backfill fetch-jars
+	$(BIN)/python -m scripts.fetch_broker_jars
 	@touch $@
 
-$(VENV)/.log-store: airflow_backfill_provider/log_store/ConditionalLogStore.scala $(VENV)/.jars $(VENV)/.project
+$(VENV)/.log-store: airflow_backfill_provider/log_store/ConditionalLogStore.scala $(VENV)/.jars
 	$(BIN)/airflow-backfill build-log-store
 	@touch $@
 
@@ -89,11 +94,11 @@ test: test-fast test-slow ## run the tests, the fast ones first
 test-fast: install ## run only the tests that are not marked slow
 	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
-$(VENV)/.local-files: tests/LocalFiles.scala tests/local_files.py $(VENV)/.jars $(VENV)/.project
+$(VENV)/.local-files: tests/LocalFiles.scala tests/local_files.py $(VENV)/.jars
 	$(BIN)/python -m tests.local_files
 	@touch $@
 
-$(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
+$(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
@@ -154,8 +159,8 @@ faults-full: install ## inject as many faults as a release needs (hours)
 mutation: install ## mutation testing of the pure modules (hours; ARGS=planner for one)
 	$(BIN)/python -m faults.mutation $(ARGS)
 
-lock: ## write the lock file and the lowest set anew (ARGS=--upgrade for newer versions)
-	scripts/lock.sh $(UV) $(LOCK) $(LOWEST) $(ARGS)
+lock: ## write the lock files and the lowest set anew (ARGS=--upgrade for newer versions)
+	scripts/lock.sh $(UV) "$(PYTHONS)" $(ARGS)
 
 dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation

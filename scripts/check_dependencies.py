@@ -1,8 +1,8 @@
-"""Check that the lock file holds all dependencies, and that none of them has a known vulnerability.
+"""Check that the lock files hold all dependencies, and that none of them has a known vulnerability.
 
-The first part needs only ``pyproject.toml``, the lock file, and the lowest set that ``make check-lowest`` installs. In
-the lowest set each of the package's own dependencies has the lower bound of ``pyproject.toml``. The second part asks an
-advisory service, through pip-audit. If the service does not answer, the script prints that nothing was audited; with
+The first part needs only ``pyproject.toml``, the lock file of each Python, the versions for users, and the lowest set
+that ``make check-lowest`` installs. In the lowest set each of the package's own dependencies has the lower bound of
+``pyproject.toml``. The second part asks an advisory service, through pip-audit. If the service does not answer, the script prints that nothing was audited; with
 ``REQUIRE_AUDIT=1`` in the environment this is a failure.
 
 Exit codes: 0 no problem, or not audited and not required; 1 a problem was found.
@@ -25,11 +25,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-LOCK = Path("constraints/python-3.11.txt")
-LOWEST = Path("constraints/lowest-python-3.11.txt")
+FOLDER = Path("constraints")
+PYTHONS = ("3.11", "3.12", "3.13")
+LOWEST = FOLDER / "lowest-python-3.11.txt"
 PROJECT = Path("pyproject.toml")
-RUNTIME = "spark"
-"""The extra that users install; the others are for work on the project."""
 
 REQUIRED = "REQUIRE_AUDIT"
 
@@ -96,6 +95,12 @@ def read_lock(text: str) -> list[Locked]:
     return [Locked(Requirement(entry.split(" --hash")[0].strip()), len(_HASH.findall(entry))) for entry in entries]
 
 
+def own_requirements(project: Mapping[str, Any]) -> list[Requirement]:
+    """Return what the package and its extras require; what its developers need is a dependency group."""
+    extras = project["project"].get("optional-dependencies", {}).values()
+    return [Requirement(one) for one in (*project["project"]["dependencies"], *(one for some in extras for one in some))]
+
+
 def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iterator[str]:
     """
     Yield the faults of a lock file.
@@ -111,9 +116,8 @@ def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iter
             yield f"{package.requirement} is not pinned to one version"
         if not package.hashes:
             yield f"{package.name} has no SHA-256 hash"
-    wanted = project["project"]["dependencies"]
-    extras = project["project"].get("optional-dependencies", {})
-    for requirement in map(Requirement, (*wanted, *(one for extra in extras.values() for one in extra))):
+    tools = [one for group in project.get("dependency-groups", {}).values() for one in group]
+    for requirement in (*own_requirements(project), *map(Requirement, tools)):
         version = versions.get(canonicalize_name(requirement.name))
         if version is None:
             yield f"{requirement.name} is required by {PROJECT}, but not locked"
@@ -128,14 +132,27 @@ def faults_of_lowest(lowest: Sequence[Locked], project: Mapping[str, Any]) -> It
     :param project: the content of ``pyproject.toml``; the lowest set must have its lower bounds.
     """
     versions = {package.name: package.version for package in lowest}
-    extras = project["project"].get("optional-dependencies", {})
-    for requirement in map(Requirement, (*project["project"]["dependencies"], *extras.get(RUNTIME, ()))):
+    for requirement in own_requirements(project):
         bound = next((one.version for one in requirement.specifier if one.operator in {">=", "=="}), None)
         version = versions.get(canonicalize_name(requirement.name))
         if bound is None:
             yield f"{PROJECT} gives {requirement.name} no lower bound"
         elif version is not None and Version(version) != Version(bound):
             yield f"{PROJECT} allows {requirement.name} from {bound} on, but the lowest that is tested is {version}"
+
+
+def faults_of_runtime(runtime: Sequence[Locked], locked: Sequence[Locked]) -> Iterator[str]:
+    """
+    Yield the faults of the versions for users.
+
+    :param locked: the lock file for the same Python; the versions must be the same.
+    """
+    versions = {package.name: package.version for package in locked}
+    for package in runtime:
+        if package.hashes:
+            yield f"{package.name} has a hash; then pip demands one of the user's own packages, too"
+        if package.version is None or package.version != versions.get(package.name):
+            yield f"{package.requirement} is not the version of the lock file, {versions.get(package.name)}"
 
 
 def audit(lock: Path, locked: Sequence[Locked]) -> list[Advisory]:
@@ -208,22 +225,27 @@ def accepted_in(project: Mapping[str, Any]) -> dict[str, str]:
 def main() -> int:
     """Run both checks, and return the exit code."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
-    locked = read_lock(LOCK.read_text(encoding="utf-8"))
     accepted = accepted_in(project)
+    locks = {FOLDER / f"python-{python}.txt": FOLDER / f"runtime-python-{python}.txt" for python in PYTHONS}
+    locked = {file: read_lock(file.read_text(encoding="utf-8")) for file in locks}
+    for file, runtime in locks.items():
+        if faults := list(faults_of_lock(locked[file], project)):
+            return _fail(f"{file} is wrong; run make lock:", faults)
+        if faults := list(faults_of_runtime(read_lock(runtime.read_text(encoding="utf-8")), locked[file])):
+            return _fail(f"{runtime} is wrong; run make lock:", faults)
+        print(f"{file}: {len(locked[file])} packages, each pinned and with hashes, and all that {PROJECT} requires")
     lowest = read_lock(LOWEST.read_text(encoding="utf-8"))
-    if faults := list(faults_of_lock(locked, project)):
-        return _fail(f"{LOCK} is wrong; run make lock:", faults)
     if faults := [*faults_of_lock(lowest, project), *faults_of_lowest(lowest, project)]:
         return _fail(f"{LOWEST} is wrong; run make lock, or raise a lower bound that cannot be installed:", faults)
-    print(f"{LOCK}: {len(locked)} packages, each pinned and with hashes, and all that {PROJECT} requires")
     print(f"{LOWEST}: the package's own dependencies, each at its lower bound")
     try:
-        wrong, notes = judged(audit(LOCK, locked), accepted)
+        advisories = [advisory for file, packages in locked.items() for advisory in audit(file, packages)]
     except NotAuditedError as error:
         required = os.environ.get(REQUIRED, "") not in {"", "0"}
         hint = "" if required else f" That is no failure unless {REQUIRED}=1."
         print(f"NOT AUDITED: whether they have known vulnerabilities is unknown: {error}.{hint}", file=sys.stderr)
         return int(required)
+    wrong, notes = judged(list(dict.fromkeys(advisories)), accepted)
     for note in notes:
         print(note)
     if wrong:
@@ -232,7 +254,8 @@ def main() -> int:
             "tool.check-dependencies.accepted, with the reason why they do no harm here:",
             wrong,
         )
-    print(f"none of the {len(locked)} packages has a known vulnerability that is not accepted")
+    packages = {(package.name, package.version) for some in locked.values() for package in some}
+    print(f"none of the {len(packages)} packages has a known vulnerability that is not accepted")
     return 0
 
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# Writes the lock file: exact versions with hashes of everything that the package, its extras and its tools need. Also
-# writes the lowest set: the same, but the package's own dependencies have the lowest versions that pyproject.toml allows.
-# Usage: scripts/lock.sh REQUIREMENT_OF_UV LOCK_FILE LOWEST_FILE [options for uv, such as --upgrade]
+# Writes the files in constraints/, for each Python:
+# - python-VERSION.txt, the lock file: exact versions with hashes of everything that the package, its extras and its
+#   tools need;
+# - runtime-python-VERSION.txt: the same versions of what users install, without hashes, as pip wants constraints.
+# For the oldest Python it also writes lowest-python-VERSION.txt: the package's own dependencies have the lowest versions
+# that pyproject.toml allows.
+# Usage: scripts/lock.sh REQUIREMENT_OF_UV "VERSION..." [options for uv, such as --upgrade]
 set -euo pipefail
-uv=$1 lock=$2 lowest=$3
-shift 3
+uv=$1 oldest=${2%% *}
+read -ra versions <<<"$2"
+shift 2
 
 python=$(scripts/preflight.sh)
 tools=$(mktemp -d)
@@ -12,12 +17,12 @@ trap 'rm -rf "$tools"' EXIT
 "$python" -m venv "$tools"
 "$tools/bin/pip" install --quiet --disable-pip-version-check "$uv"
 
-# compile FILE [options]: keeps the versions in FILE where possible.
+# compile VERSION FILE [options]: keeps the versions in FILE where possible.
 compile() {
-    local file=$1
-    shift
-    "$tools/bin/uv" pip compile pyproject.toml --all-extras --python "$tools/bin/python" --quiet \
-        --generate-hashes --no-header --no-emit-index-url --no-emit-find-links "$@" --output-file "$file"
+    local version=$1 file=$2
+    shift 2
+    "$tools/bin/uv" pip compile pyproject.toml --all-extras --python "$tools/bin/python" --python-version "$version" \
+        --quiet --no-header --no-emit-index-url --no-emit-find-links "$@" --output-file "$file"
 }
 
 # put FILE TARGET COMMENT: replaces the repository's file, unless nothing changed.
@@ -27,14 +32,23 @@ put() {
         echo "lock: the lines above name a host or a path of this machine" >&2
         exit 1
     fi
-    mkdir -p "$(dirname "$2")"
-    cmp -s "$1.new" "$2" || mv "$1.new" "$2"
+    mkdir -p constraints
+    cmp -s "$1.new" "constraints/$2" || mv "$1.new" "constraints/$2"
 }
 
-cp "$lock" "$tools/lock.txt" 2>/dev/null || true # its versions stay unless --upgrade is given
-compile "$tools/lock.txt" "$@"
-"$python" scripts/lowest_wishes.py "$tools/lock.txt" >"$tools/lowest.txt"
-compile "$tools/lowest.txt" --resolution lowest-direct
+for version in "${versions[@]}"; do
+    locked=$tools/python-$version.txt
+    # The versions so far stay unless --upgrade is given, and a new Python gets those of the oldest one.
+    cp "constraints/python-$version.txt" "$locked" 2>/dev/null || cp "constraints/python-$oldest.txt" "$locked" || true
+    compile "$version" "$locked" --group dev --generate-hashes "$@"
+    put "$locked" "python-$version.txt" "with all extras and the group dev"
 
-put "$tools/lock.txt" "$lock" "with the extras spark and dev"
-put "$tools/lowest.txt" "$lowest" "with the lowest versions that it allows for the package's own dependencies"
+    runtime=$tools/runtime-$version.txt
+    compile "$version" "$runtime" --constraints "$locked" --no-annotate
+    put "$runtime" "runtime-python-$version.txt" "with all extras, for pip's option --constraint"
+done
+
+lowest=$tools/lowest.txt
+"$python" scripts/lowest_wishes.py "$tools/python-$oldest.txt" >"$lowest"
+compile "$oldest" "$lowest" --group dev --generate-hashes --resolution lowest-direct
+put "$lowest" "lowest-python-$oldest.txt" "with the lowest versions that it allows for the package's own dependencies"

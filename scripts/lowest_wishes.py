@@ -14,9 +14,6 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path("pyproject.toml")
-RUNTIME = ("spark", "postgres", "kafka")
-"""The extras that users install; the others are for work on the project."""
-
 _AFTER_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -28,7 +25,7 @@ def canonical(requirement: str) -> str:
 def main() -> None:
     """Print the lines of all other packages."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    extras = (one for extra in RUNTIME for one in project["optional-dependencies"][extra])
+    extras = (one for extra in project["optional-dependencies"].values() for one in extra)
     own = {canonical(one) for one in (*project["dependencies"], *extras)}
     mine = False
     for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():

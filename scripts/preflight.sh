@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks for what `make install` needs but cannot install: Python 3.11 with venv, and Java 17 or newer.
-# Prints the Python to use; prints on stderr what is missing and how to install it.
+# Checks for what `make install` needs but cannot install: Python 3.11, 3.12 or 3.13 with venv, and Java 17 or newer.
+# Prints the Python to use; prints on stderr what is missing and how to install it. PYTHON names another one to try first.
 set -euo pipefail
 
 fail() {
@@ -9,16 +9,16 @@ fail() {
 }
 
 python=""
-for candidate in python3.11 python3 python; do
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' >/dev/null 2>&1; then
+for candidate in ${PYTHON:+"$PYTHON"} python3.11 python3 python3.12 python3.13 python; do
+    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1; then
         python="$candidate"
         break
     fi
 done
-[ -n "$python" ] || fail "Python 3.11 is needed (the lock file is made for it) and was not found." \
+[ -n "$python" ] || fail "Python 3.11, 3.12 or 3.13 is needed, and was not found." \
     "On Debian 12: apt-get install python3.11 python3.11-venv"
 "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || fail "$python cannot make virtual environments." \
-    "On Debian 12: apt-get install python3.11-venv"
+    "On Debian 12: apt-get install python3-venv"
 
 java="${JAVA_HOME:+$JAVA_HOME/bin/}java" # Spark also prefers JAVA_HOME to the PATH
 version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1) || version=""

@@ -40,7 +40,14 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         mutations.repair,
         mutations.cancel,
     ),
-    "Set up": (set_up.archive_classes, set_up.build_log_store),
+    "Set up": (
+        set_up.fetch_jars,
+        set_up.archive_classes,
+        set_up.build_log_store,
+        set_up.sample,
+        set_up.examples,
+        set_up.constraints,
+    ),
 }
 for panel, commands in PANELS.items():
     for command in commands:

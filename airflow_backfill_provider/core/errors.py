@@ -177,6 +177,10 @@ class SparkUnavailableError(BackfillError):
     """Spark cannot be started on this machine: Java, the jars or spark-submit is missing."""
 
 
+class InstallationError(BackfillError):
+    """The installation lacks files of this package, or has none for this Python."""
+
+
 class InvalidRemoteError(BackfillError, ValueError):
     """The address of a Spark Connect server is invalid."""
 

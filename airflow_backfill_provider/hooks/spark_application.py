@@ -19,13 +19,13 @@ from airflow.providers.apache.spark.hooks.spark_submit import DEFAULT_SPARK_BINA
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-import airflow_backfill_provider
 from airflow_backfill_provider.core.application import ERROR_PREFIX, FAILED_FOR_GOOD
-from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.core.errors import InstallationError, SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_MODULE, submission_environment
 from airflow_backfill_provider.runtime.process_group import end_group
+from airflow_backfill_provider.runtime.shipped_files import PACKAGE, shipped_folder
 from airflow_backfill_provider.runtime.spark_settings import (
     REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
@@ -222,15 +222,14 @@ def application_path(application: str) -> Path:
     """
     Return the path of an application, in the installed package or beside it in a checkout.
 
-    :raises SparkUnavailableError: if it is in neither.
+    :raises InstallationError: if it is in neither.
     """
-    package = Path(airflow_backfill_provider.__file__).parent
-    for folder in (package / "spark_apps", package.parent / "spark_apps"):
-        if (folder / application).is_file():
-            return folder / application
-    raise SparkUnavailableError(
-        f"{application} is missing from the installation at {package}; install airflow-backfill-provider again"
-    )
+    path = shipped_folder("spark_apps") / application
+    if not path.is_file():
+        raise InstallationError(
+            f"{application} is missing from the installation at {PACKAGE}; install airflow-backfill-provider again"
+        )
+    return path
 
 
 def _masked(argument: str) -> str:

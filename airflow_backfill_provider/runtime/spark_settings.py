@@ -33,6 +33,9 @@ DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.2.0"
+PACKAGES = (DELTA_PACKAGE, POSTGRES_PACKAGE, KAFKA_PACKAGE, AVRO_PACKAGE)
+"""What Spark needs in addition to its own jars: Delta, and the readers of tables in PostgreSQL and topics in Kafka."""
+
 S3_FOLDER = "s3"
 """The name of the folder beside Delta's jars that has Spark's connector to S3, if the set-up has fetched it."""
 
@@ -73,7 +76,7 @@ _S3 = {
 }
 """Without effect on other tables than those on S3."""
 
-_SHIPPED_WITH_SPARK = "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime"
+SHIPPED_WITH_SPARK = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 """What the connector to Kafka depends on, 50 MB that every Spark has."""
 
 AVRO_LIMITS = " ".join(
@@ -147,8 +150,8 @@ def _jars_conf(master: str) -> dict[str, str]:
             "or unset the variable"
         )
     return {
-        "spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRES_PACKAGE},{KAFKA_PACKAGE},{AVRO_PACKAGE}",
-        "spark.jars.excludes": _SHIPPED_WITH_SPARK,
+        "spark.jars.packages": ",".join(PACKAGES),
+        "spark.jars.excludes": ",".join(SHIPPED_WITH_SPARK),
     }
 
 

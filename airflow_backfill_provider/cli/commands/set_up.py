@@ -1,4 +1,4 @@
-"""Commands that prepare a machine: archive-classes, build-log-store."""
+"""Commands that prepare a machine, and those that give a new user something to start with; they take no job."""
 
 from __future__ import annotations
 
@@ -12,6 +12,27 @@ from airflow_backfill_provider.cli.options import Debug
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import reporting
 from airflow_backfill_provider.core.log_store import log_store_settings
+
+
+@reporting
+def fetch_jars(*, debug: Debug = False) -> None:  # noqa: ARG001 - for reporting
+    """
+    Fetch the jars that Spark needs, once, so that it downloads nothing when it starts.
+
+    These are Delta's jars, those that read PostgreSQL, Kafka and S3, and this package's log store for tables on S3. They
+    go into the Python environment, or into the folder that AIRFLOW_BACKFILL_JARS names. Needs the extra spark, Java, and
+    a network; DEFAULT_ARTIFACT_REPOSITORY names a mirror.
+    """
+    from airflow_backfill_provider.runtime import jars, log_store
+
+    for wanted in (jars.spark_jars(), jars.s3_jars()):
+        present = jars.fetched(wanted)
+        count = jars.fetch(wanted) if present is None else present
+        done = "fetched" if present is None else "nothing to do:"
+        console().print(f"{done} {count} jars for {wanted.user} in {wanted.folder}")
+    if not log_store.default_jar().is_file():
+        log_store.build(log_store.default_jar())
+        console().print(f"built {log_store.default_jar()}")
 
 
 @reporting
@@ -51,3 +72,48 @@ def build_log_store(
     console().print(f"built {jar}")
     for name, value in log_store_settings().items():
         console().print(f"start Spark with --conf {name}={value}")
+
+
+@reporting
+def examples(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to, such as Airflow's DAGs folder.")],
+    *,
+    debug: Debug = False,  # noqa: ARG001 - for reporting
+) -> None:
+    """
+    Copy the example DAGs and their job files into a folder.
+
+    A file that is there already stays as it is.
+    """
+    from airflow_backfill_provider.runtime.shipped_files import copy_examples
+
+    for file, is_new in copy_examples(folder):
+        console().print(f"{'wrote' if is_new else 'kept '} {file}")
+
+
+@reporting
+def sample(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")],
+    *,
+    debug: Debug = False,  # noqa: ARG001 - for reporting
+) -> None:
+    """
+    Make a small table of orders and a job over it, to try the other commands with.
+
+    Run it again to insert, update and delete some orders.
+    """
+    from airflow_backfill_provider.cli.sample import make_sample
+
+    console().print(make_sample(folder))
+
+
+@reporting
+def constraints(*, debug: Debug = False) -> None:  # noqa: ARG001 - for reporting
+    """
+    Print the versions that are tested together, as a constraints file for pip.
+
+    They are for this Python version. Use them with: pip install --constraint FILE "airflow-backfill-provider[spark]"
+    """
+    from airflow_backfill_provider.runtime.shipped_files import tested_versions
+
+    typer.echo(tested_versions(), nl=False)

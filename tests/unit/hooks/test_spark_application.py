@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.core.errors import InstallationError, SparkUnavailableError
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook, application_path
@@ -235,7 +235,7 @@ def test_a_machine_without_java_is_refused_before_anything_is_submitted(monkeypa
 
 
 def test_an_application_that_is_missing_says_so():
-    with pytest.raises(SparkUnavailableError, match=r"other.py is missing from the installation"):
+    with pytest.raises(InstallationError, match=r"other.py is missing from the installation"):
         application_path("other.py")
 
 

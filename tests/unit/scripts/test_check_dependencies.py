@@ -27,10 +27,11 @@ Ruamel.YAML==0.19.1 ; sys_platform == 'linux' \\
 PROJECT = """
 [project]
 dependencies = ["Jinja2>=3,<4"]
-[project.optional-dependencies]
+[dependency-groups]
 dev = ["ruamel-yaml>=0.18"]
 """
 LOWEST = LOCK.replace("3.1.6", "3.0")
+RUNTIME = "jinja2==3.1.6\n"
 ACCEPTED = """
 [tool.check-dependencies.accepted]
 CVE-1 = "nobody calls it"
@@ -42,7 +43,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(check_dependencies.REQUIRED, raising=False)
     (tmp_path / "constraints").mkdir()
-    (tmp_path / check_dependencies.LOCK).write_text(LOCK)
+    for python in check_dependencies.PYTHONS:
+        (tmp_path / "constraints" / f"python-{python}.txt").write_text(LOCK)
+        (tmp_path / "constraints" / f"runtime-python-{python}.txt").write_text(RUNTIME)
     (tmp_path / check_dependencies.LOWEST).write_text(LOWEST)
     (tmp_path / check_dependencies.PROJECT).write_text(PROJECT)
     return tmp_path
@@ -102,9 +105,23 @@ def test_a_bad_lock_is_reported(lock, fault):
 
 
 def test_a_bad_lock_fails_before_any_service_is_asked(checkout, answers, capsys):
-    (checkout / check_dependencies.LOCK).write_text(LOCK.replace("sha256:", "md5:"))
+    (checkout / "constraints" / "python-3.13.txt").write_text(LOCK.replace("sha256:", "md5:"))
     assert main() == 1
-    assert "run make lock" in capsys.readouterr().err
+    assert "constraints/python-3.13.txt is wrong; run make lock" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("runtime", "fault"),
+    [
+        ("jinja2==3.1.5\n", "jinja2==3.1.5 is not the version of the lock file, 3.1.6"),
+        ("other==1\n", "other==1 is not the version of the lock file, None"),
+        (LOCK, "jinja2 has a hash"),
+    ],
+)
+def test_versions_for_users_are_those_of_the_lock_file_without_hashes(checkout, capsys, runtime, fault):
+    (checkout / "constraints" / "runtime-python-3.12.txt").write_text(runtime)
+    assert main() == 1
+    assert fault in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -118,7 +135,7 @@ def test_a_bad_lock_fails_before_any_service_is_asked(checkout, answers, capsys)
 )
 @pytest.mark.parametrize("in_extra", [False, True])
 def test_a_lower_bound_is_the_version_that_is_tested(bound, locked, fault, in_extra):
-    own = {"dependencies": [], "optional-dependencies": {"spark": [bound]}} if in_extra else {"dependencies": [bound]}
+    own = {"dependencies": [], "optional-dependencies": {"any": [bound]}} if in_extra else {"dependencies": [bound]}
     found = list(faults_of_lowest(read_lock(LOWEST.replace("==3.0", f"=={locked}")), {"project": own}))
     assert found == ([] if fault is None else [fault])
 

@@ -1,4 +1,4 @@
-"""``archive-classes``: making the archive is in the tests of the archiver."""
+"""What prepares a machine. Making the archive is in the tests of the archiver, and fetching jars is what `make install` does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from typer.testing import CliRunner
 
 from airflow_backfill_provider.cli.main import app
+from airflow_backfill_provider.runtime import jars
 from airflow_backfill_provider.runtime.spark_settings import JARS_VARIABLE
 from tests.unit.cli.conftest import fails
 
@@ -17,3 +18,22 @@ def test_without_java_the_error_names_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     fails(CliRunner().invoke(app, ["archive-classes"]), "Java")
+
+
+def test_without_pyspark_no_jars_are_fetched_and_the_error_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv(JARS_VARIABLE, str(tmp_path / "jars"))
+    monkeypatch.setattr(jars, "pyspark_folder", lambda: None)
+    fails(CliRunner().invoke(app, ["fetch-jars"]), "airflow-backfill-provider[spark]")
+    assert not (tmp_path / "jars").exists()
+
+
+def test_examples_are_written_once(tmp_path):
+    first = CliRunner().invoke(app, ["examples", str(tmp_path)])
+    assert "wrote" in first.stdout
+    assert "wrote" not in CliRunner().invoke(app, ["examples", str(tmp_path)]).stdout
+
+
+def test_constraints_are_printed_for_pip():
+    printed = CliRunner().invoke(app, ["constraints"])
+    assert printed.exit_code == 0
+    assert "apache-airflow==" in printed.stdout
