@@ -346,6 +346,7 @@ WHAT_TO_DO = {
     "UnsupportedValueError": "correct the row, or name the column in `as_text` and [rebuild](how-to/rebuild.md)",
     "StorageOptionsError": "give the credential [in a way that both support](how-to/use-an-object-store.md)",
     "SparkUnavailableError": "install what the message names",
+    "InstallationError": "install the package again, or use a Python that is tested",
     "InvalidRemoteError": "write it as `sc://host:port`",
     "SparkServerUnavailableError": "start the server, or give the right token; see "
     "[a warm engine](how-to/keep-a-warm-engine.md)",

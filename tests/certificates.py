@@ -16,6 +16,19 @@ Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 _VALID = dt.timedelta(days=2)
 
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""What an authority uses its key for; Python 3.13 demands that it says so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
@@ -83,7 +96,12 @@ class Authority:
             .not_valid_before(now - _VALID)
             .not_valid_after(now + _VALID)
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            # Python 3.13 demands both identifiers.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+        if is_authority:
+            builder = builder.add_extension(_SIGNS, critical=True)
         if host is not None:
             builder = builder.add_extension(x509.SubjectAlternativeName([_host(host)]), critical=False)
         return builder.sign(self._key, hashes.SHA256())
