@@ -36,7 +36,7 @@ unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_% 
 unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
-.PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-exhaustive coverage s3-server check check-format \
+.PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-smoke test-other-pythons test-exhaustive coverage s3-server check check-format \
         check-lint check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format \
         bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
@@ -105,6 +105,12 @@ $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars
 test-slow: install s3-server $(VENV)/.local-files ## run only the tests that are marked slow
 	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
+test-smoke: install $(VENV)/.local-files ## run one test each of Spark, Airflow, PostgreSQL, Kafka and the wheel
+	$(BIN)/python -m pytest -m smoke $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
+
+test-other-pythons: install ## run the fast tests and the smoke tests on the other Pythons of this machine
+	scripts/test_other_pythons.sh $(PYTHON_VERSION) $(PYTHONS)
+
 test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run the tests that `make test` leaves out, for a release; an hour
 	$(BIN)/python -m pytest -m exhaustive $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
@@ -166,6 +172,6 @@ dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .demo-cdc .demo-source .bench .faults mutants build dist htmlcov .coverage .hypothesis
+	rm -rf $(VENV) $(VENV)-* .airflow .demo .demo-cdc .demo-source .bench .faults mutants build dist htmlcov .coverage .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -98,7 +98,9 @@ def read_lock(text: str) -> list[Locked]:
 def own_requirements(project: Mapping[str, Any]) -> list[Requirement]:
     """Return what the package and its extras require; what its developers need is a dependency group."""
     extras = project["project"].get("optional-dependencies", {}).values()
-    return [Requirement(one) for one in (*project["project"]["dependencies"], *(one for some in extras for one in some))]
+    return [
+        Requirement(one) for one in (*project["project"]["dependencies"], *(one for some in extras for one in some))
+    ]
 
 
 def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iterator[str]:

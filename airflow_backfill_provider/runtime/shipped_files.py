@@ -55,5 +55,7 @@ def tested_versions() -> str:
     file = folder / f"runtime-python-{sys.version_info.major}.{sys.version_info.minor}.txt"
     if not file.is_file():
         tested = ", ".join(sorted(found.stem.removeprefix("runtime-python-") for found in folder.glob("runtime-*.txt")))
-        raise InstallationError(f"there are no tested versions for Python {sys.version.split()[0]}; use Python {tested}")
+        raise InstallationError(
+            f"there are no tested versions for Python {sys.version.split()[0]}; use Python {tested}"
+        )
     return file.read_text(encoding="utf-8")

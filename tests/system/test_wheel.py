@@ -92,6 +92,7 @@ def test_the_wheel_brings_what_operators_and_commands_look_for(elsewhere):
     )
 
 
+@pytest.mark.smoke
 @pytest.mark.spark
 def test_the_lines_of_the_readme_end_with_a_verified_view(elsewhere):
     *lines, last = first_lines()[1:]

@@ -76,7 +76,9 @@ def build_log_store(
 
 @reporting
 def examples(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to, such as Airflow's DAGs folder.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder to write to, such as Airflow's DAGs folder.")
+    ],
     *,
     debug: Debug = False,  # noqa: ARG001 - for reporting
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_dags_run_a_backfill_from_creation_to_cancellation(orders: Orders, e
 
 
 @pytest.mark.exhaustive
+@pytest.mark.smoke
 def test_a_task_run_runs_several_epochs(orders: Orders, environment, run_dag, tmp_path):
     """One application, and still an event of the view for each epoch."""
     orders.define(name="several_orders", materialized_view=str(tmp_path / "several orders"))

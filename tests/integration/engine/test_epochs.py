@@ -59,6 +59,7 @@ def orders(lakehouse: Lakehouse) -> Lakehouse:
     return lakehouse
 
 
+@pytest.mark.smoke
 def test_view_is_the_query_at_every_epoch_while_the_upstream_changes(orders: Lakehouse) -> None:
     """I1 and I3 through updates, deletes, re-keying, swaps, re-inserts and rows crossing the filter."""
     orders.create(key=["region", "id"], query=QUERY, rate_limit=100)

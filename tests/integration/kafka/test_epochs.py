@@ -15,6 +15,7 @@ from tests.integration.kafka.shop import TopicOfOrders, write
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.smoke
 def test_the_past_is_read_in_bounded_epochs_and_records_that_come_meanwhile_once(orders: TopicOfOrders) -> None:
     """I1 to I5: four partitions, one of them empty, under a rate limit that they share."""
     orders.kafka.create_topic(orders.topic, 4)

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.exhaustive
+@pytest.mark.smoke
 def test_a_view_is_its_query_while_the_table_takes_writes(shop: Shop) -> None:
     """I1: after every epoch, up to its position."""
     shop.run_sql(
