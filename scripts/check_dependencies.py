@@ -2,8 +2,8 @@
 
 The first part needs only ``pyproject.toml``, the lock file of each Python, the versions for users, and the lowest set
 that ``make check-lowest`` installs. In the lowest set each of the package's own dependencies has the lower bound of
-``pyproject.toml``. The second part asks an advisory service, through pip-audit. If the service does not answer, the script prints that nothing was audited; with
-``REQUIRE_AUDIT=1`` in the environment this is a failure.
+``pyproject.toml``. The second part asks an advisory service, through pip-audit. If the service does not answer, the
+script prints that nothing was audited; with ``REQUIRE_AUDIT=1`` in the environment this is a failure.
 
 Exit codes: 0 no problem, or not audited and not required; 1 a problem was found.
 """

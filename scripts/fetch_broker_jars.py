@@ -1,4 +1,4 @@
-"""Fetch the jars of the Kafka broker of the tests and the demo, into a folder of their own: Spark must not load them."""
+"""Fetch the jars of the Kafka broker of the tests and the demo, into a folder that Spark does not load."""
 
 from __future__ import annotations
 

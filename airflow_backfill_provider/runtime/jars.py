@@ -1,10 +1,10 @@
 """
 Fetches the jars that Spark needs for Delta and the upstreams, once, so that no Spark downloads anything afterwards.
 
-Spark's own Ivy resolves them. Jars that Spark ships itself, mostly in newer versions, are left out: Spark would load its
-own anyway, and without them the folder is safe on a class path, and a session starts a second or two sooner. A folder is
-moved into place only when it is complete, and a stamp inside makes the next call a no-op. As always with Spark, the
-environment variable ``DEFAULT_ARTIFACT_REPOSITORY`` names a mirror.
+Spark's own Ivy resolves them. Jars that Spark ships itself, mostly in newer versions, are left out: Spark would load
+its own anyway, and without them the folder is safe on a class path, and a session starts a second or two sooner. A
+folder is moved into place only when it is complete, and a stamp inside makes the next call a no-op. As always with
+Spark, the environment variable ``DEFAULT_ARTIFACT_REPOSITORY`` names a mirror.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _resolve(home: Path, ivy: Path, jars: JarSet) -> Path:
         lines = done.stderr.strip().splitlines()
         reason = next((line for line in lines if "Exception" in line), lines[-1] if lines else "no output")
         raise SparkUnavailableError(
-            f"{jars.stamp} could not be resolved ({reason.strip()}); look whether the network answers, or name a mirror "
-            "in DEFAULT_ARTIFACT_REPOSITORY"
+            f"{jars.stamp} could not be resolved ({reason.strip()}); look whether the network answers, or name a "
+            "mirror in DEFAULT_ARTIFACT_REPOSITORY"
         )
     return ivy / "jars"

@@ -64,7 +64,13 @@ def run(elsewhere: tuple[Path, dict[str, str]], command: str) -> str:
     """Run a command line there; it must succeed."""
     folder, environment = elsewhere
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        ["/bin/bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -19,9 +19,9 @@ def fetch_jars(*, debug: Debug = False) -> None:  # noqa: ARG001 - for reporting
     """
     Fetch the jars that Spark needs, once, so that it downloads nothing when it starts.
 
-    These are Delta's jars, those that read PostgreSQL, Kafka and S3, and this package's log store for tables on S3. They
-    go into the Python environment, or into the folder that AIRFLOW_BACKFILL_JARS names. Needs the extra spark, Java, and
-    a network; DEFAULT_ARTIFACT_REPOSITORY names a mirror.
+    These are Delta's jars, those that read PostgreSQL, Kafka and S3, and this package's log store for tables on S3.
+    They go into the Python environment, or into the folder that AIRFLOW_BACKFILL_JARS names. Needs the extra spark,
+    Java, and a network; DEFAULT_ARTIFACT_REPOSITORY names a mirror.
     """
     from airflow_backfill_provider.runtime import jars, log_store
 

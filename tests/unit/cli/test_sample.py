@@ -1,4 +1,4 @@
-"""The sample: a table with change feed and a job that can be planned, and changes of every kind when it is run again."""
+"""The sample: a table with change feed, a job that can be planned, and changes of every kind when it runs again."""
 
 from __future__ import annotations
 

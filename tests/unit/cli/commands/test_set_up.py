@@ -1,4 +1,4 @@
-"""What prepares a machine. Making the archive is in the tests of the archiver, and fetching jars is what `make install` does."""
+"""What prepares a machine. The tests of the archiver make an archive, and `make install` fetches jars."""
 
 from __future__ import annotations
 
