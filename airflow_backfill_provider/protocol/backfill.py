@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.lake.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.lost_view import why_view_is_lost
+from airflow_backfill_provider.lake.real_folders import require_apart
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.sources import Source, open_source
@@ -48,7 +49,8 @@ class Backfill:
         """
         Refuse a job without a folder for control tables, or with tables in a location that is not allowed.
 
-        :raises InvalidJobError: if no folder is given, and the view has no location beside which there is a default.
+        :raises InvalidJobError: if no folder is given, and the view has no location beside which there is a default; or
+            if a folder lies in another one through a symbolic link.
         :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.lake.allowed_roots.require_allowed`.
         """
         if not self.job.state:
@@ -57,6 +59,7 @@ class Backfill:
                 "known to put the control tables beside; give a folder, or give view_path"
             )
         require_allowed(self.job)
+        require_apart(self.job)
 
     @classmethod
     def at(cls, state: str, storage_options: Mapping[str, str] | None = None) -> Backfill:
