@@ -22,7 +22,8 @@ from rich.text import Text
 from airflow_backfill_provider.cli.views import LiveView, show_status
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.status import JobCondition, JobStatus, VnodeCounts, VnodeSpan
+from airflow_backfill_provider.core.status import JobCondition, JobStatus, VnodeCounts
+from airflow_backfill_provider.core.vnode_map import VnodeSpan
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
 COLUMNS = 104

@@ -11,7 +11,6 @@ import datetime as dt
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -29,6 +28,8 @@ from pydantic import (
 
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job_file import read_yaml
+from airflow_backfill_provider.core.job_problems import explained
 from airflow_backfill_provider.core.keys import EncodedPosition
 from airflow_backfill_provider.core.rate_limit import (
     AskedRate,
@@ -144,7 +145,9 @@ class BackfillJob(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InvalidJobError(_explain(error, fields.get("upstream"))) from None
+            upstream = fields.get("upstream")
+            problems = explained(error, upstream, lambda path: _fields_at(path, upstream))
+            raise InvalidJobError("; ".join(problems)) from None
 
     @field_validator("materialized_view")
     @classmethod
@@ -202,18 +205,12 @@ class BackfillJob(BaseModel):
         if not self.state and self.view_location:
             beside = f"{location.parent(self.view_location)}/_backfill/{self.name}"
             object.__setattr__(self, "state", beside)
-        within_state = self.upstream.default_folders(self.state) if self.state else frozenset()
-        folders = {name: folder for name, folder in self.upstream.folders.items() if folder not in within_state}
-        if self.view_location:
-            folders["view_path" if self.view_name else "materialized_view"] = self.view_location
-        if self.state:
-            folders["state"] = self.state
-        for outer, outer_folder in folders.items():
-            for inner, inner_folder in folders.items():
-                if outer != inner and location.contains(outer_folder, inner_folder):
-                    raise InvalidJobError(
-                        f"{inner} ({inner_folder}) lies in {outer} ({outer_folder}); give each its own folder"
-                    )
+        folders = self.separate_folders
+        if found := location.nested(folders):
+            inner, outer = found
+            raise InvalidJobError(
+                f"{inner} ({folders[inner]}) lies in {outer} ({folders[outer]}); give each its own folder"
+            )
         if self.state:
             object.__setattr__(self, "upstream", self.upstream.for_job(self.name, self.state))
         return self
@@ -235,6 +232,17 @@ class BackfillJob(BaseModel):
             object.__setattr__(self, "visibility", named.only_visibility)
         named.require_job(self)
         return self
+
+    @property
+    def separate_folders(self) -> dict[str, str]:
+        """The locations that must not lie in one another, by the names of their fields, as far as they are known."""
+        within_state = self.upstream.default_folders(self.state) if self.state else frozenset()
+        folders = {name: folder for name, folder in self.upstream.folders.items() if folder not in within_state}
+        if self.view_location:
+            folders["view_path" if self.view_name else "materialized_view"] = self.view_location
+        if self.state:
+            folders["state"] = self.state
+        return folders
 
     @property
     def view_name(self) -> str:
@@ -292,10 +300,7 @@ class BackfillJob(BaseModel):
 
         :raises InvalidJobError: if the file cannot be read, is not a YAML mapping, or does not define a valid job.
         """
-        try:
-            content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_OneValuePerField)  # noqa: S506 - safe
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise InvalidJobError(f"{path}: cannot be read as YAML: {error}") from error
+        content = read_yaml(path)
         if not isinstance(content, dict):
             raise InvalidJobError(f"{path}: is not a mapping of a job's fields ({', '.join(cls.model_fields)})")
         try:
@@ -344,50 +349,6 @@ def _encoded_value(value: Any) -> str | None:
         instant = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
         return instant.isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
     return value.isoformat() if isinstance(value, dt.date) else str(value)
-
-
-class _OneValuePerField(yaml.SafeLoader):
-    """The safe loader, which also refuses repeated fields instead of taking the last value."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        """Build a mapping, unless a field is repeated."""
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        repeated = sorted({str(name) for name in names if names.count(name) > 1})
-        if repeated:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{', '.join(repeated)} is written more than once", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
-def _explain(error: ValidationError, upstream: Any) -> str:
-    """Describe every wrong field: what is wrong, and what is allowed."""
-    lines = []
-    for problem in error.errors(include_url=False):
-        field = ".".join(str(part) for part in _as_written(problem["loc"], upstream)) or "job"
-        message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "extra_forbidden":
-            message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1], upstream))}"
-        elif problem["loc"] == ("upstream", "key") and problem["type"] in {"missing", "too_short"}:
-            message = (
-                "is required, with at least 1 item: the columns that identify a row. A table without a key cannot be "
-                "backfilled, because a change would not find its row; give it a unique column"
-            )
-        elif problem["type"] == "missing":
-            message = "is required"
-        elif problem["type"] == "tuple_type":
-            message = "must be a list"
-        elif field == "name" and problem["type"].startswith("string_pattern"):
-            message = "must consist of lower-case letters, digits and '_'"
-        lines.append(f"{field}: {message}")
-    return "; ".join(lines)
-
-
-def _as_written(path: tuple[int | str, ...], upstream: Any) -> tuple[int | str, ...]:
-    """Return the path of a field in a definition, where the fields of an upstream may stand below its kind's name."""
-    kind, fields = definition_class(upstream)
-    is_below = fields is not upstream and path[:1] == ("upstream",) and len(path) > 1
-    return ("upstream", kind.kind, *path[1:]) if is_below else path
 
 
 def _fields_at(path: tuple[int | str, ...], upstream: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 
@@ -11,6 +12,11 @@ _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*):/+", re.IGNORECASE)
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 _UNLIKE_IN_URIS = re.compile(r"[][#?|^\\]")
 """deltalake ends a URI at ``#`` and ``?``, and cannot open one with the others. Spark takes all of them as they are."""
+
+_SAME_STORES = {"s3://": "s3a://", "s3n://": "s3a://", "abfs://": "abfss://"}
+"""Schemes that reach the same store as another one."""
+
+_ONE_SCHEME = re.compile("^(?:" + "|".join(_SAME_STORES) + ")")
 
 
 def canonical_location(value: str) -> str:
@@ -66,6 +72,25 @@ def parent(location: str) -> str:
 def contains(outer: str, inner: str) -> bool:
     """Return whether ``inner`` is ``outer`` or lies inside it; both are canonical locations."""
     return inner == outer or inner.startswith(outer + "/")
+
+
+def nested(folders: Mapping[str, str]) -> tuple[str, str] | None:
+    """
+    Find two folders of which one lies in the other, or which are the same.
+
+    :param folders: canonical locations, by the name of their field.
+    :returns: the names of the inner and the outer one; ``None`` if all lie apart.
+    """
+    places = {name: _ONE_SCHEME.sub(_first_scheme, folder, count=1) for name, folder in folders.items()}
+    for outer, outer_folder in places.items():
+        for inner, inner_folder in places.items():
+            if outer != inner and contains(outer_folder, inner_folder):
+                return inner, outer
+    return None
+
+
+def _first_scheme(written: re.Match[str]) -> str:
+    return _SAME_STORES[written.group()]
 
 
 def _without_traversal(path: str, written: str) -> str:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core.alarm import Alarm
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
+from airflow_backfill_provider.core.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.speed import Speed, recent_speed
 from airflow_backfill_provider.core.split_status import SplitStatus, split_map
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, answered_at, watch
-
-ALMOST_DONE = 0.999
-"""The highest progress while a vnode is not Completed, because the estimate may be too low."""
-
+from airflow_backfill_provider.core.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
+from airflow_backfill_provider.core.watchdog import ChangeFeed, answered_at, watch
 
 class JobCondition(StrEnum):
     """Whether a job is finished, or why not. If several conditions hold, the first in this list."""
@@ -51,28 +48,6 @@ class VnodeCounts(BaseModel):
     completed: int
 
 
-class VnodeSpan(BaseModel):
-    """
-    Adjacent vnodes with the same progress.
-
-    :param first: the first vnode.
-    :param last: the last vnode.
-    :param state: ``not_started``, ``in_progress`` or ``completed``.
-    :param rows: snapshot rows read of these vnodes; under ``no_shuffle`` and ``cdc`` of all vnodes.
-    :param progress: 0 to 1, relative to the average number of rows of a vnode; below 1 until completed.
-    :param position: the position of a vnode in progress, one value per key column.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    first: int
-    last: int
-    state: Literal["not_started", "in_progress", "completed"]
-    rows: int
-    progress: float
-    position: tuple[str | None, ...] | None = None
-
-
 class JobSummary(BaseModel):
     """
     The status of a job, all vnodes together.
@@ -83,7 +58,7 @@ class JobSummary(BaseModel):
     :param committed_at: when the newest committed epoch was committed.
     :param condition: ``finished``, or why not: ``cancelled``, ``paused``, ``rate_limit_zero``, ``running`` (an epoch is
         pinned and not committed) or ``waiting`` (for the next DAG run).
-    :param finished: whether every vnode is Completed as of the newest commit.
+    :param finished: whether every vnode is Completed as of the newest commit, and the view is there.
     :param rows_read: snapshot rows read so far.
     :param rows_estimated: estimate of the rows that the job reads in total (under ``restrict_to``, only these rows), by
         the log's statistics when the newest barrier was pinned.
@@ -113,7 +88,7 @@ class JobSummary(BaseModel):
     :param target_epoch_seconds: how long an epoch should take with ``auto``; ``None`` without.
     :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; ``None`` is unlimited.
     :param parallelism: the number of task runs that share an epoch, from the next barrier on.
-    :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``), a ``message``
+    :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``, ``view_lost``), a ``message``
         and a ``remedy``.
     :param warnings: sentences: the planner's warnings of the newest epoch, an upstream that is itself an unfinished
         view, the alarms, an epoch that failed and is still pinned, and verifications that cannot be read.
@@ -194,7 +169,7 @@ def job_status(*, settings: JobSettings, state: BackfillState, **seen: Any) -> J
     summary = job_summary(settings=settings, state=state, **seen)
     return JobStatus(
         **dict(summary),
-        vnode_map=tuple(_map(settings, state, summary.rows_estimated)),
+        vnode_map=tuple(vnode_map(settings, state, summary.rows_estimated)),
         splits=splits_of(settings, state, summary),
     )
 
@@ -212,6 +187,7 @@ def job_summary(
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
     now: dt.datetime,
+    lost_view: str = "",
     failures: Sequence[EpochFailure] = (),
     verified: VerifiedState | None = None,
     verification_waits: bool = False,
@@ -223,6 +199,7 @@ def job_summary(
     :param barriers: the newest barriers of the log, ascending; at least the last two epochs, more for the speed.
     :param commits: their commits.
     :param feed: the upstream's changes that these have not read.
+    :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param failures: recorded failures of the newest epochs, in order of epoch and time.
     :param verified: the result of the newest finished verification.
     :param verification_waits: whether a verification is requested.
@@ -233,7 +210,8 @@ def job_summary(
     committed = commits[-1] if commits else None
     newest = barriers[-1] if barriers else None
     committed_barrier = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
-    finished = state.completed and committed is not None and committed.completed
+    completed = state.completed and committed is not None and committed.completed
+    finished = completed and not lost_view
     rows_read = rows_read_in(settings.scan, state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = recent_speed(barriers, commits)
@@ -243,7 +221,15 @@ def job_summary(
     )
     headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)
-    alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
+    alarms = watch(
+        settings=settings,
+        barriers=barriers,
+        commits=commits,
+        feed=feed,
+        lost_view=lost_view,
+        finished=completed,
+        now=now,
+    )
     return JobSummary(
         name=settings.job["name"],
         strategy=settings.strategy,
@@ -293,7 +279,8 @@ def job_summary(
             ),
         ),
         last_failure=last_failure,
-        verified=verified,
+        # A verification's result is about a view that is there.
+        verified=None if lost_view else verified,
         verification_waits=verification_waits,
         verification_problem=verification_problem,
     )
@@ -334,44 +321,6 @@ def _count(state: BackfillState) -> VnodeCounts:
         in_progress=total - completed - not_started,
         completed=completed,
     )
-
-
-def _map(settings: JobSettings, state: BackfillState, rows_estimated: int) -> Iterator[VnodeSpan]:
-    """Yield adjacent vnodes with the same progress, as one entry each."""
-    order = settings.position_order
-
-    def progress_key(found: tuple[int, VnodeProgress]) -> tuple[object, ...]:
-        progress = found[1]
-        return type(progress), order.encode(progress.position) if isinstance(progress, InProgress) else None
-
-    for _, alike in itertools.groupby(enumerate(state.vnodes), key=progress_key):
-        vnodes = list(alike)
-        yield _span(settings, vnodes[0][0], [progress for _, progress in vnodes], rows_estimated)
-
-
-def _span(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress], rows_estimated: int) -> VnodeSpan:
-    scan, one = settings.scan, vnodes[0]
-    found = VnodeSpan(
-        first=first,
-        last=first + len(vnodes) - 1,
-        state="completed",
-        rows=scan.rows_in(vnodes),
-        progress=1.0,
-    )
-    match one:
-        case NotStarted():
-            return found.model_copy(update={"state": "not_started", "progress": 0.0})
-        case InProgress(position=position, row_count=rows):
-            share = rows / max(scan.rows_of_one(rows_estimated), rows, 1)
-            return found.model_copy(
-                update={
-                    "state": "in_progress",
-                    "progress": min(share, ALMOST_DONE),
-                    "position": settings.position_order.encode(position),
-                }
-            )
-        case _:
-            return found
 
 
 def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:

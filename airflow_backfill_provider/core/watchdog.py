@@ -13,11 +13,9 @@ import itertools
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-
-from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.alarm import Alarm, AlarmKind
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.epoch_record import EpochCommit
@@ -45,33 +43,6 @@ HEADROOM = dt.timedelta(days=1)
 
 HEADROOM_SHARE = 4
 """If changes are kept for less than four times :data:`HEADROOM`, the alarm comes in the last quarter of this time."""
-
-
-class AlarmKind(StrEnum):
-    """The kinds of alarms."""
-
-    STALLED = "stalled"
-    HEADROOM = "headroom"
-    REPLACED = "replaced"
-
-
-class Alarm(BaseModel):
-    """
-    A problem of a job that needs attention.
-
-    :param kind: ``stalled``, ``headroom`` or ``replaced``.
-    :param message: what is wrong.
-    :param remedy: what to do.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: AlarmKind
-    message: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.message}; {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +153,7 @@ def watch(
     barriers: Sequence[Barrier],
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
+    lost_view: str = "",
     finished: bool,
     now: dt.datetime,
 ) -> tuple[Alarm, ...]:
@@ -190,11 +162,13 @@ def watch(
 
     :param barriers: the newest barriers of the settings' incarnation, ascending.
     :param commits: their commits.
+    :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param finished: whether every vnode is Completed; a finished job is never stalled, however seldom its epochs come.
     """
     if settings.cancelled:
         return ()
     alarms = [
+        _view_lost(lost_view),
         _unanswered(feed, barriers),
         _replaced(feed),
         _unknown_retention(settings, feed),
@@ -226,6 +200,16 @@ def _unanswered(feed: ChangeFeed, barriers: Sequence[Barrier]) -> Alarm | None:
         kind=AlarmKind.STALLED,
         message=f"{feed.unanswered}{since}",
         remedy="until the upstream answers, the view is not updated, and its lag is unknown",
+    )
+
+
+def _view_lost(lost_view: str) -> Alarm | None:
+    if not lost_view:
+        return None
+    return Alarm(
+        kind=AlarmKind.VIEW_LOST,
+        message=lost_view,
+        remedy="restore it as the last epoch left it, or rebuild the job",
     )
 
 

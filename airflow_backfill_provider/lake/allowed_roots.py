@@ -14,7 +14,8 @@ from pydantic import Field, StrictStr, TypeAdapter, ValidationError
 
 from airflow_backfill_provider.core.errors import InvalidJobError, LocationNotAllowedError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.location import canonical_location, contains, is_local
+from airflow_backfill_provider.core.location import canonical_location, contains
+from airflow_backfill_provider.lake.real_folders import real_folder
 
 ROOTS_VARIABLE = "AIRFLOW_BACKFILL_ALLOWED_ROOTS"
 
@@ -49,7 +50,7 @@ def require_location_allowed(name: str, location: str) -> None:
     if not text:
         return
     roots = _roots(text)
-    if not any(contains(_resolved(root), _resolved(location)) for root in roots):
+    if not any(contains(real_folder(root), real_folder(location)) for root in roots):
         raise LocationNotAllowedError(
             f"{name}: {location} lies outside the folders that {ROOTS_VARIABLE} allows ({', '.join(roots)}); "
             "choose a location inside one of them, or ask an administrator to change the variable"
@@ -64,7 +65,3 @@ def _roots(text: str) -> list[str]:
         raise LocationNotAllowedError(
             f'{ROOTS_VARIABLE} is not a list of folders; write it as ["/folder", "s3a://bucket/folder"]'
         ) from None
-
-
-def _resolved(location: str) -> str:
-    return os.path.realpath(location) if is_local(location) else location

@@ -7,28 +7,29 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core.alarm import Alarm
 from airflow_backfill_provider.core.status import JobStatus
-from airflow_backfill_provider.core.watchdog import Alarm
 
 _LEFT_OUT: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
 """Fields of a status that a message leaves out: they are long, and hold positions and keys, which are row values."""
 
 
 class EventKind(StrEnum):
-    """The kinds of events; ``stalled``, ``headroom`` and ``replaced`` are the watchdog's alarms."""
+    """The kinds of events; all but ``finished`` and ``failed`` are the watchdog's alarms."""
 
     FINISHED = "finished"
     FAILED = "failed"
     STALLED = "stalled"
     HEADROOM = "headroom"
     REPLACED = "replaced"
+    VIEW_LOST = "view_lost"
 
 
 class BackfillEvent(BaseModel):
     """
     An event of a job that users want to know about.
 
-    :param kind: ``finished``, ``failed``, ``stalled``, ``headroom`` or ``replaced``.
+    :param kind: ``finished``, ``failed``, ``stalled``, ``headroom``, ``replaced`` or ``view_lost``.
     :param job: the job's name.
     :param message: what happened.
     :param remedy: what to do; empty if nothing.

@@ -23,6 +23,8 @@ from airflow_backfill_provider.core.status import JobStatus, JobSummary, job_sta
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.lake.allowed_roots import require_allowed, require_location_allowed
+from airflow_backfill_provider.lake.lost_view import why_view_is_lost
+from airflow_backfill_provider.lake.real_folders import require_apart
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.sources import Source, open_source
@@ -47,7 +49,8 @@ class Backfill:
         """
         Refuse a job without a folder for control tables, or with tables in a location that is not allowed.
 
-        :raises InvalidJobError: if no folder is given, and the view has no location beside which there is a default.
+        :raises InvalidJobError: if no folder is given, and the view has no location beside which there is a default; or
+            if a folder lies in another one through a symbolic link.
         :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.lake.allowed_roots.require_allowed`.
         """
         if not self.job.state:
@@ -56,6 +59,7 @@ class Backfill:
                 "known to put the control tables beside; give a folder, or give view_path"
             )
         require_allowed(self.job)
+        require_apart(self.job)
 
     @classmethod
     def at(cls, state: str, storage_options: Mapping[str, str] | None = None) -> Backfill:
@@ -160,9 +164,15 @@ class Backfill:
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=self._read_feed(settings, state, barriers, commits),
+            lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
             **self._read_verifications(settings),
         )
+
+    def _lost_view(self, settings: JobSettings, commits: Sequence[EpochCommit]) -> str:
+        """Return why the view is not the one that the last epoch left; empty if it is."""
+        ours = [commit for commit in commits if commit.incarnation == settings.incarnation]
+        return why_view_is_lost(settings, ours[-1].tables if ours else None, self.storage_options)
 
     def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
         """Read the rebuild that grows beside the view, if there is one and its tables are created."""
@@ -212,6 +222,7 @@ class ReadBackfill:
     :param commits: their commits.
     :param failures: the recorded failures of the newest barrier.
     :param feed: how long the changes that they have not read are kept.
+    :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
     :param verification_problem: why these two are unknown, if they are.
@@ -224,6 +235,7 @@ class ReadBackfill:
     commits: tuple[EpochCommit, ...]
     failures: tuple[EpochFailure, ...] = ()
     feed: ChangeFeed
+    lost_view: str = ""
     verified: VerifiedState | None = None
     verification_waits: bool = False
     verification_problem: str | None = None
@@ -248,6 +260,7 @@ class ReadBackfill:
             "commits": self.commits,
             "failures": self.failures,
             "feed": self.feed,
+            "lost_view": self.lost_view,
             "now": clock(),
             "verified": self.verified,
             "verification_waits": self.verification_waits,

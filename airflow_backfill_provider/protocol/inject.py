@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
 from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, MaterializedViewError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.core.visibility import may_wait
+from airflow_backfill_provider.lake.lost_view import REMEDY, why_view_is_lost
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.decision import (
     Basis,
@@ -80,6 +81,7 @@ def inject_barrier(
         its ``data_interval_end``.
     :raises JobCancelledError: if the job was cancelled and no pinned epoch is left to complete.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
+    :raises MaterializedViewError: if there is nothing to do, but the view is gone or another one.
     """
     for _ in range(_INJECTIONS):
         # Read this first: a barrier pinned from here on takes the next number, also after a rebuild, and is adopted.
@@ -114,6 +116,8 @@ def inject_barrier(
         barrier, idle = _next_barrier(
             _Tables(store=store, upstream=upstream), basis, requester=requester, until=until, now=clock()
         )
+        if barrier is None or idle:
+            _require_view(store, basis)
         if barrier is None:
             newest = None if previous is None or commit is None else (previous, commit)
             return Injection(None, reason=idle, newest=newest)
@@ -126,6 +130,17 @@ def inject_barrier(
             return Injection(None, reason=idle, newest=(barrier, done))
         return Injection(pinned, store.commit_of(pinned.epoch))
     raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
+
+
+def _require_view(store: BackfillStore, basis: Basis) -> None:
+    """
+    Refuse to say that there is nothing to do if the view is not the one that the last epoch left.
+
+    :raises MaterializedViewError: saying what is wrong. An epoch with something to do finds it on Spark.
+    """
+    written = None if basis.commit is None else basis.commit.tables
+    if lost := why_view_is_lost(basis.settings, written, store.storage_options):
+        raise MaterializedViewError(f"{lost}; {REMEDY}")
 
 
 def _previous(store: BackfillStore, settings: JobSettings, end: LogEnd) -> tuple[Barrier | None, EpochCommit | None]:

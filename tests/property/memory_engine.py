@@ -64,6 +64,10 @@ QUERIES: dict[str, Callable[[Row], Output | None]] = {
 }
 
 
+ROWS = "rows in memory"
+"""What the engine records the version of a view's rows as; the view's table on disk has none of them."""
+
+
 class ViewCommit(NamedTuple):
     """A write of the view as its log shows it."""
 
@@ -195,9 +199,10 @@ class MemoryEngine:
         return PartWrites(rows, {"snapshot": self.seconds["snapshot"]})
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
-        """Return the view's newest version, unless something else wrote to it."""
+        """Return the newest versions of the view's table and of its rows, unless something else wrote to these."""
         self._require_untouched(settings, barrier, since)
-        return TableVersions(view=TableVersion(version=self._view(settings).version))
+        table = TableVersion(version=DeltaTable(settings.definition.view_location).version())
+        return TableVersions(view=table, strategy={ROWS: TableVersion(version=self._view(settings).version)})
 
     def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
         """Hold what was counted against what there is, where the view is as of one version."""
@@ -341,10 +346,11 @@ class MemoryEngine:
     def _require_untouched(self, settings: JobSettings, barrier: Barrier, since: TableVersions | None) -> None:
         with self.warehouse.lock:
             view = self._view(settings)
-            if since is not None and view.version < since.view.version:
+            before = -1 if since is None else since.strategy[ROWS].version
+            if view.version < before:
                 raise MaterializedViewError("the view went back")
             for commit in view.log:
-                if (since is None or commit.version > since.view.version) and commit.digest != barrier.digest:
+                if commit.version > before and commit.digest != barrier.digest:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
 
 

@@ -45,6 +45,7 @@ def on_spark(test: str) -> Untested:
 
 WITHOUT = {
     # What only declares something.
+    "core/alarm.py": Untested("a value without rules", "tests/unit/core/test_watchdog.py"),
     "core/engine.py": Untested("a protocol, and values without rules", None),
     "core/succession.py": Untested("values without rules", None),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),

@@ -114,3 +114,19 @@ def test_containment_goes_by_whole_names(outer, inner, contained):
 def test_the_parent_is_the_folder_around():
     assert location.parent("/lake/orders") == "/lake"
     assert location.parent("s3://bucket/lake/orders") == "s3://bucket/lake"
+
+
+@pytest.mark.parametrize(
+    ("folders", "expected"),
+    [
+        ({"a": "/lake/a", "b": "/lake/b"}, None),
+        ({"a": "/lake/a", "b": "/lake/ab"}, None),
+        ({"a": "/lake/a", "b": "/lake/a/b"}, ("b", "a")),
+        ({"a": "s3://bucket/a", "b": "s3a://bucket/a/b"}, ("b", "a")),
+        ({"a": "s3n://bucket/a/b", "b": "s3://bucket/a"}, ("a", "b")),
+        ({"a": "abfs://c@x/a", "b": "abfss://c@x/a"}, ("b", "a")),
+        ({"a": "s3://bucket/a", "b": "s3a://other/a/b"}, None),
+    ],
+)
+def test_folders_in_one_another_are_found_whatever_name_their_store_has(folders, expected):
+    assert location.nested(folders) == expected

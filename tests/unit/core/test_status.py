@@ -6,12 +6,12 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.alarm import AlarmKind
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.rate_limit import PinnedRate
 from airflow_backfill_provider.core.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status import (
-    ALMOST_DONE,
     JobCondition,
     JobStatus,
     job_status,
@@ -20,7 +20,8 @@ from airflow_backfill_provider.core.status import (
 )
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed
+from airflow_backfill_provider.core.vnode_map import ALMOST_DONE
+from airflow_backfill_provider.core.watchdog import ChangeFeed
 from tests.builders import (
     NOW,
     barrier_of,
@@ -44,6 +45,7 @@ def status_of(
     now=None,
     verified=None,
     verification_waits=False,
+    lost_view="",
     **feed,
 ) -> JobStatus:
     return job_status(
@@ -55,6 +57,7 @@ def status_of(
         now=now or (commits[-1].committed_at if commits else NOW),
         verified=verified,
         verification_waits=verification_waits,
+        lost_view=lost_view,
     )
 
 
@@ -101,6 +104,18 @@ def test_a_finished_job():
     assert (status.finished, status.progress, status.eta_seconds) == (True, 1.0, 0.0)
     assert (status.lag_versions, status.watermark) == (0, NOW)
     assert status.vnodes.completed == 4
+
+
+def test_a_view_that_is_gone_is_neither_finished_nor_verified():
+    """I6: control tables say how far a backfill is, and not whether anybody deleted its view."""
+    barriers, commits = running(2, rows=200, completed=True, state_epoch=2)
+    verified = VerifiedState.of(Verification(pinned=pinned_verification_of(), compared=(compared_of(0, 3),)))
+    seen = {"verified": verified, "lost_view": "materialized_view: the view of job paid_orders is gone from /lake/view"}
+    status = status_of(Completed((9,), 50), barriers, commits, **seen)
+    assert (status.finished, status.verified, status.watermark) == (False, None, None)
+    assert status.progress < 1
+    assert [alarm.kind for alarm in status.alarms] == [AlarmKind.VIEW_LOST]
+    assert "is gone from /lake/view; restore it" in status.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -242,51 +257,6 @@ def test_the_status_has_the_result_of_a_verification_as_it_was_read():
     verified = VerifiedState.of(Verification(pinned, (compared_of(0, 3, (1, "7")),)))
     status = status_of(verified=verified, verification_waits=True)
     assert (status.verified, status.verification_waits) == (verified, True)
-
-
-# --- vnode by vnode -------------------------------------------------------------------------------
-
-
-def map_of(*vnodes, restrict_to=None, **settings):
-    state = BackfillState(epoch=1, vnodes=vnodes)
-    barriers, commits = running(1, rows=400)
-    made = settings_of(job_of(vnode_count=len(vnodes), restrict_to=restrict_to or {}), **settings)
-    seen = {"barriers": barriers, "commits": commits, "now": NOW}
-    feed = ChangeFeed(latest=Offset(0), kept_for=dt.timedelta(days=7))
-    found = job_status(settings=made, state=state, feed=feed, **seen).vnode_map
-    return [(run.first, run.last, run.state, run.rows, run.position, run.progress) for run in found]
-
-
-def test_neighbours_with_equal_progress_are_one_cell_with_the_rows_of_all():
-    vnodes = (
-        Completed((1,), 100),
-        Completed((5,), 50),
-        InProgress((3,), 10),
-        InProgress((4,), 20),
-        NotStarted(),
-        NotStarted(),
-        InProgress((4,), 2000),
-        Completed(None, 0),
-    )
-    each = 2180 / 8
-    assert map_of(*vnodes, strategy="arrangement", start=HistoryPoint(offset=0)) == [
-        (0, 1, "completed", 150, None, 1.0),
-        (2, 2, "in_progress", 10, ("3",), 10 / each),
-        (3, 3, "in_progress", 20, ("4",), 20 / each),
-        (4, 5, "not_started", 0, None, 0.0),
-        (6, 6, "in_progress", 2000, ("4",), ALMOST_DONE),
-        (7, 7, "completed", 0, None, 1.0),
-    ]
-
-
-def test_vnodes_that_share_a_position_have_the_rows_that_each_stands_for():
-    assert map_of(*[InProgress((3,), 100)] * 4) == [(0, 3, "in_progress", 100, ("3",), 0.25)]
-
-
-def test_a_vnode_of_a_part_of_the_upstream_is_measured_by_the_vnodes_that_the_job_is_about():
-    vnodes = (InProgress((3,), 50), NotStarted(), Completed(None, 0), Completed(None, 0))
-    (begun, *_) = map_of(*vnodes, restrict_to={"vnodes": [0, 1]}, strategy="arrangement", start=HistoryPoint(offset=0))
-    assert begun[-1] == 50 / 200
 
 
 def test_an_upstream_that_went_back_gives_no_negative_lag():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.watchdog import AlarmKind
+from airflow_backfill_provider.core.alarm import AlarmKind
 from tests.builders import NOW
 from tests.unit.core.test_watchdog import HOUR, MINUTE, alarms_of, feed_of, log_of
 
