@@ -196,6 +196,8 @@ class Barrier(Frozen):
     :param paused: whether the job was paused.
     :param mutations: changes of the settings that take effect with this barrier.
     :param settings_sequence: the number of the settings' record in force.
+    :param replay: the number of the epoch among those that replay the changes after history was read, from 1; 0 if it
+        is none of them. The next barrier's number follows from it.
     :param warnings: warnings of the planner.
     :param injected_by: who requested the epoch.
     :param injected_at: when.
@@ -222,6 +224,7 @@ class Barrier(Frozen):
     paused: bool
     mutations: tuple[PinnedMutation, ...] = ()
     settings_sequence: int
+    replay: int = 0
     warnings: tuple[str, ...] = ()
     injected_by: Requester
     injected_at: dt.datetime

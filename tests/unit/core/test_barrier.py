@@ -77,6 +77,7 @@ NOT_DECIDING = {
         (PinnedMutation(mutation=Mutation.PAUSE, requested_by="somebody", requested_at=NOW),),
     ],
     "settings_sequence": 9,
+    "replay": 4,
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],
     "injected_at": NOW + dt.timedelta(days=1),
