@@ -117,6 +117,18 @@ class PresentRows(ABC):
         :param most: about how many keys to return; all keys of a small upstream.
         """
 
+    def first_rows(self, covered: KeyRange, rows: int) -> KeyRange | None:
+        """
+        Return the first part of a range of keys that has so many rows now, or the range itself if it has no more.
+
+        A sample gets old: rows come where it has no keys, such as after its last one.
+
+        :param rows: at least 1.
+        :returns: ``None``, the default, if that is not known; then the sample alone decides how much is read.
+        """
+        del covered, rows
+        return None
+
 
 class Source(ABC):
     """One upstream, opened without a JVM. Every method reads the upstream's current state."""

@@ -49,7 +49,7 @@ def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
     if not is_all and (end is None or (unread.after is not None and order.compare(end, unread.after) <= 0)):
         # Nothing is left of what was read ahead, so the epoch only reads ahead.
         return SnapshotPlan(row_count, prepares=True)
-    statistics, keys = files.statistics(order)
+    statistics, keys = files.statistics(order, readings)
     parts = plan_parts(
         statistics,
         unread=[(KeyRange(unread.after, end),)],
