@@ -198,6 +198,8 @@ class Barrier(Frozen):
     :param settings_sequence: the number of the settings' record in force.
     :param replay: the number of the epoch among those that replay the changes after history was read, from 1; 0 if it
         is none of them. The next barrier's number follows from it.
+    :param unread: about how many snapshot rows the epoch before left; ``None`` if that is not known.
+    :param held_up: how many epochs before it left about as many rows as they found, because writers added others.
     :param warnings: warnings of the planner.
     :param injected_by: who requested the epoch.
     :param injected_at: when.
@@ -225,6 +227,8 @@ class Barrier(Frozen):
     mutations: tuple[PinnedMutation, ...] = ()
     settings_sequence: int
     replay: int = 0
+    unread: int | None = None
+    held_up: int = 0
     warnings: tuple[str, ...] = ()
     injected_by: Requester
     injected_at: dt.datetime

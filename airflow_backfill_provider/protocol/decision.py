@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead, Repair, UpstreamWindow
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.held_up import held_up_epochs
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState
@@ -177,6 +178,21 @@ class Basis:
         state = self.state
         return self.settings.scan.advanced(state, epoch=state.epoch, ranges=chunk.ranges, rows={}).completed
 
+    def unread(self, chunk: SnapshotPlan) -> int | None:
+        """
+        Return about how many snapshot rows the epoch before left; ``None`` if that is not known.
+
+        Rows and view are compared as of the end of that epoch, because new rows may belong to what was read.
+        """
+        if self.state.completed:
+            return None
+        if chunk.unread is not None:
+            return chunk.unread
+        if self.previous is None or not self.read_before:
+            return chunk.row_count
+        present = self.commit.rows_present if self.commit else None
+        return None if present is None else self.previous.upstream.row_count - present
+
     @property
     def last_known_epoch(self) -> int:
         """The newest epoch that the state of the incarnation may be of."""
@@ -305,7 +321,7 @@ def next_barrier(
     """Return the barrier for what the next epoch does in a window."""
     settings, to_offset, chunk, repair = basis.settings, window.to_offset, planned.chunk, basis.repair
     order, replay = settings.scan.order, planned.replay
-    steps = to_offset.distance_from(window.from_offset)
+    steps, unread = to_offset.distance_from(window.from_offset), basis.unread(chunk)
     mutations = (record.as_mutation() for record in basis.new_records)
     return Barrier(
         job=settings.job["name"],
@@ -331,6 +347,8 @@ def next_barrier(
         mutations=tuple(mutation for mutation in mutations if mutation is not None),
         settings_sequence=settings.sequence,
         replay=replay.number if replay else 0,
+        unread=unread,
+        held_up=held_up_epochs(basis.previous, unread),
         warnings=(
             *chunk.warnings,
             *(replay.warnings(steps, planned.limit.rows) if replay else ()),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.auto_rate import Outlook, limit_in_force, measured_epochs
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.file_statistics import mean_row_bytes
+from airflow_backfill_provider.core.held_up import raised
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.rate_limit import AUTO, ChosenLimit, PinnedRate, RateLimit
 from airflow_backfill_provider.core.settings import JobSettings
@@ -59,6 +60,22 @@ def next_limit(
     :param newest: the upstream's newest offset.
     :param completed: whether every vnode is Completed, so that no epoch reads history.
     """
+    found = _asked_limit(settings, previous, newest, store=store, upstream=upstream, completed=completed)
+    if completed or previous is None:
+        return found
+    return NextLimit(raised(found.chosen, previous.held_up), found.row_bytes)
+
+
+def _asked_limit(
+    settings: JobSettings,
+    previous: Barrier | None,
+    newest: Offset,
+    *,
+    store: BackfillStore,
+    upstream: Source,
+    completed: bool,
+) -> NextLimit:
+    """Return the limit that the settings ask for, from the measured speed if that decides."""
     asked = settings.rate
     if not asked.is_auto:
         return NextLimit(limit_in_force(asked, (), Outlook()))

@@ -129,6 +129,15 @@ class PresentRows(ABC):
         del covered, rows
         return None
 
+    def rows_in(self, covered: KeyRange) -> int | None:
+        """
+        Count the rows in a range of keys as they are now; it is asked for the keys after the last one of the sample.
+
+        :returns: ``None``, the default, if that is not known.
+        """
+        del covered
+        return None
+
 
 class Source(ABC):
     """One upstream, opened without a JVM. Every method reads the upstream's current state."""

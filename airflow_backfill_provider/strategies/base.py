@@ -60,12 +60,14 @@ class SnapshotPlan:
     :param parts: the parts of the chunk, one for each parallel task run that has rows to read.
     :param vnode_ranges: the vnodes of each parallel task run; empty if they don't divide the vnodes.
     :param prepares: whether the epoch reads nothing because it must create the strategy's tables first.
+    :param unread: how many rows are left, if the strategy knows that better than from ``row_count`` and the view.
     """
 
     row_count: int
     parts: tuple[ChunkPlan, ...] = ()
     vnode_ranges: tuple[VnodeRange, ...] = ()
     prepares: bool = False
+    unread: int | None = None
 
     @property
     def ranges(self) -> tuple[KeyRange, ...]:

@@ -92,3 +92,7 @@ class PresentTable(PresentRows):
     def first_rows(self, covered: KeyRange, rows: int) -> KeyRange:
         """Return the first part of a range of keys that has so many rows, by the key's index."""
         return self._table.first_rows(self._source.at().key_order(self._source.upstream.key), covered, rows)
+
+    def rows_in(self, covered: KeyRange) -> int:
+        """Count the rows in a range of keys, by the key's index."""
+        return self._table.rows_in(self._source.at().key_order(self._source.upstream.key), covered)

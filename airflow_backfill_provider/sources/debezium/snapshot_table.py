@@ -12,7 +12,7 @@ from airflow_backfill_provider.sources.debezium.encodings import Encoding, encod
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
 from airflow_backfill_provider.sources.postgres.database import Database
-from airflow_backfill_provider.sources.postgres.key_sample import first_rows, sampled_keys
+from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
 from airflow_backfill_provider.sources.postgres.on_disk import wait_until_on_disk
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
@@ -102,6 +102,11 @@ class SnapshotTable:
         """Return the first part of a range of keys that has so many rows, or the range itself if it has no more."""
         with self.database.session() as connection:
             return first_rows(connection, self.described, order, covered, rows)
+
+    def rows_in(self, order: KeyOrder, covered: KeyRange) -> int:
+        """Count the rows in a range of keys."""
+        with self.database.session() as connection:
+            return rows_in(connection, self.described, order, covered)
 
     def server_run(self) -> str:
         """

@@ -63,6 +63,20 @@ def first_rows(
     return covered if found is None else KeyRange(covered.after, _decoded(order, found))
 
 
+def rows_in(connection: Connection, table: DescribedTable, order: KeyOrder, covered: KeyRange) -> int:
+    """
+    Count the rows in a range of keys.
+
+    :param order: the key's order.
+    """
+    types = {column.name: column.type.name for column in table.columns}
+    statement = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(
+        sql.Identifier(table.schema, table.name), condition(covered, order, types)
+    )
+    (rows,) = connection.execute(statement).fetchone() or (0,)
+    return int(rows)
+
+
 def _key_texts(order: KeyOrder, types: Mapping[str, str]) -> sql.Composable:
     return sql.SQL(", ").join(_key_text(name, types[name], number) for number, name in enumerate(order.names))
 

@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.key_sample import first_rows, sampled_keys
+from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 
@@ -90,3 +90,9 @@ class PresentTable(PresentRows):
             table = self._source.describe(connection)
             order = self._source.at().key_order(self._source.upstream.key)
             return first_rows(connection, table, order, covered, rows)
+
+    def rows_in(self, covered: KeyRange) -> int:
+        """Count the rows in a range of keys, by the key's index."""
+        with self._source.database.session() as connection:
+            table = self._source.describe(connection)
+            return rows_in(connection, table, self._source.at().key_order(self._source.upstream.key), covered)

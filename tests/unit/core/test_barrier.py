@@ -78,6 +78,8 @@ NOT_DECIDING = {
     ],
     "settings_sequence": 9,
     "replay": 4,
+    "unread": [None, 12],
+    "held_up": 3,
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],
     "injected_at": NOW + dt.timedelta(days=1),
