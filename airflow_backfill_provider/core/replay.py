@@ -65,14 +65,12 @@ class ReplayEpoch:
         """
         if not rate_limit or steps <= 1 or steps > self.least_steps:
             return ()
-        number = f"epoch {self.number} of the replay"
-        limit = f"the rate limit of {text.rows(rate_limit)} does not bind it"
-        if self.takes_all:
-            return (f"{number} takes all {steps:,} offsets that are left, so that the replay ends; {limit}",)
-        return (
-            f"{number} takes {steps:,} of the {self.backlog:,} offsets that are left, however many rows changed in "
-            f"them, so that the replay ends; {limit}",
+        taken = f"all {steps:,}" if self.takes_all else f"{steps:,} of the {self.backlog:,}"
+        warning = (
+            f"epoch {self.number} of the replay takes {taken} offsets that are left, however many rows changed in "
+            f"them, so that the replay ends; the rate limit of {text.rows(rate_limit)} does not bind it"
         )
+        return (warning,)
 
 
 def described(number: int) -> str:

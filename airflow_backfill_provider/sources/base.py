@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 

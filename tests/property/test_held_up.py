@@ -32,7 +32,9 @@ class Backfill:
     def epoch(self, added: int) -> int | None:
         """Plan and run the next epoch, as an injection does; return its rate limit."""
         self.unread += added
-        rows = ChosenLimit(self.limit) if self.previous is None else raised(ChosenLimit(self.limit), self.previous.held_up)
+        rows = (
+            ChosenLimit(self.limit) if self.previous is None else raised(ChosenLimit(self.limit), self.previous.held_up)
+        )
         self.previous = barrier_of(
             unread=self.unread,
             held_up=held_up_epochs(self.previous, self.unread),

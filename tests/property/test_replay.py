@@ -133,11 +133,10 @@ def test_ten_epochs_are_enough_whatever_the_speed_of_the_writers(events):
 @given(st.lists(EVENTS, min_size=30, max_size=30))
 def test_pauses_and_epochs_that_were_given_up_only_put_the_end_off(events):
     """I4: from the tenth epoch on, and after one that was given up, the next epoch that can end the replay does."""
-    replay, epochs = Replay(counts=[3] * 30), 0
-    for event in events:
-        takes_all = epochs + 1 >= MOST_EPOCHS or (replay.previous is not None and replay.previous.given_up is not None)
+    replay = Replay(counts=[3] * 30)
+    for number, event in enumerate(events, 1):
+        takes_all = number >= MOST_EPOCHS or (replay.previous is not None and replay.previous.given_up is not None)
         replay.epoch(event)
-        epochs += 1
         if replay.finished:
             return
         assert not takes_all or event.paused or event.given_up

@@ -19,6 +19,7 @@ from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.shared_position import shared
 from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, before_file, place_of
 
+
 def files_of(upstream: Source) -> NumberedFiles:
     """
     Return a source's files.

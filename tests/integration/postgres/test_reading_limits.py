@@ -20,17 +20,15 @@ events = test_debezium.events
 pytestmark = pytest.mark.spark
 
 
-def fill(shop: Shop, first: int, last: int) -> None:
-    shop.run_sql(f"INSERT INTO orders SELECT i, 'n' || i FROM generate_series({first}, {last}) i")
+def fill(shop: Shop, first: int, last: int, letter: str = "a") -> None:
+    shop.run_sql(f"INSERT INTO orders SELECT i, '{letter}' || i FROM generate_series({first}, {last}) i")
 
 
 def rows_of_readings(shop: Shop) -> list[int]:
     """Return the rows of each reading that counts, in key order."""
     settings = shop.backfill.settings()
     files, order = ReadAheadFiles(table_of(settings)), settings.scan.order
-    return [
-        sum(file.row_count for file in files.statistics(order, [reading])[0]) for reading in files.readings(order)
-    ]
+    return [sum(file.row_count for file in files.statistics(order, [reading])[0]) for reading in files.readings(order)]
 
 
 def epoch_with_a_dead_server(shop: Shop, postgres: PostgresServer) -> None:
@@ -51,9 +49,7 @@ def epoch_with_a_dead_server(shop: Shop, postgres: PostgresServer) -> None:
 
 
 @pytest.mark.parametrize("deaths", [2, exhaustive(5)])
-def test_after_the_server_died_chunks_are_as_large_as_before(
-    shop: Shop, postgres: PostgresServer, deaths: int
-) -> None:
+def test_after_the_server_died_chunks_are_as_large_as_before(shop: Shop, postgres: PostgresServer, deaths: int) -> None:
     """I4: each death leaves rows in the table that do not count."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
     fill(shop, 1, 60)
@@ -72,10 +68,28 @@ def test_no_reading_exceeds_the_rate_limit_where_the_sample_has_no_keys(shop: Sh
     fill(shop, 1, 40)
     shop.create(rate_limit=30, key=key.split(", "))
     shop.epoch()
-    fill(shop, 100, 199)
+    fill(shop, 100, 199, "b")
     shop.database.execute("ANALYZE orders")
     shop.finish()
     assert rows_of_readings(shop) == [30, 30, 30, 30, 20]
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
+
+
+@pytest.mark.exhaustive
+def test_the_backfill_ends_although_rows_come_faster_than_the_rate_limit(shop: Shop) -> None:
+    """I4: what is left after the sample's last key is counted, and the limit is raised when it does not get less."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 20)
+    shop.create(rate_limit=10)
+    for number in range(40):
+        first = 100 + 15 * number
+        fill(shop, first, first + 14)
+        commit = shop.epoch()
+        if commit is not None and commit.completed:
+            break
+    assert shop.backfill.store.state().completed
+    assert max(barrier.rate_limit or 0 for barrier in shop.barriers()) > 10
+    shop.finish()
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 

@@ -20,9 +20,7 @@ def test_an_epoch_is_held_up_if_it_leaves_about_as_many_rows_as_it_found(unread,
     assert held_up_epochs(barrier_of(unread=500, held_up=2), unread) == held_up
 
 
-@pytest.mark.parametrize(
-    "changes", [{"parts": ()}, {"rate_limit": None}, {"unread": None}, {"given_up": WHY}], ids=str
-)
+@pytest.mark.parametrize("changes", [{"parts": ()}, {"rate_limit": None}, {"unread": None}, {"given_up": WHY}], ids=str)
 def test_an_epoch_that_read_nothing_or_everything_is_not_held_up(changes):
     assert held_up_epochs(barrier_of(**{"unread": 500, "held_up": 2} | changes), 500) == 2
 
@@ -48,7 +46,9 @@ def test_the_limit_is_doubled_again_and_again_and_at_last_lifted(held_up, rows):
     found = raised(ChosenLimit(100), held_up)
     assert found.rows == rows
     assert bool(found.reason) == (rows != 100)
-    assert rows == 100 or found.reason.startswith(f"raised from 100 rows so that the backfill ends: in {held_up} epochs")
+    assert rows == 100 or found.reason.startswith(
+        f"raised from 100 rows so that the backfill ends: in {held_up} epochs"
+    )
 
 
 @pytest.mark.parametrize("rows", [None, 0])

@@ -54,7 +54,7 @@ def test_after_an_epoch_that_was_given_up_everything_is_taken(replay):
     ("number", "steps", "rate_limit", "warning"),
     [
         (1, 2, 5, "epoch 1 of the replay takes 2 of the 20 offsets that are left, however many rows changed in them"),
-        (10, 20, 5, "epoch 10 of the replay takes all 20 offsets that are left, so that the replay ends; the rate"),
+        (10, 20, 5, "epoch 10 of the replay takes all 20 offsets that are left, however many rows changed in them"),
         (1, 3, 5, ""),  # the rate limit allows more
         (1, 2, None, ""),
         (1, 2, 0, ""),
