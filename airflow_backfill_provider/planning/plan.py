@@ -187,6 +187,7 @@ def _outlook(
         store=backfill.store,
         upstream=backfill.upstream,
         completed=state.completed,
+        changes=_changes_since(backfill, previous),
     )
     plan = plan_snapshot(
         Situation(
@@ -216,6 +217,14 @@ def _outlook(
         parts=plan.parts,
         last_epochs="" if state.completed else strategy.last_epochs(replay),
     )
+
+
+def _changes_since(backfill: Backfill, previous: Barrier | None) -> list[JobSettings]:
+    """Return the settings' records that no barrier has yet; none if no barrier is pinned."""
+    if previous is None:
+        return []
+    history = backfill.store.settings_history()
+    return [record for record in history if record.sequence > previous.settings_sequence]
 
 
 def _view_warnings(backfill: Backfill) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead, Repair, UpstreamWindow
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.held_up import held_up_epochs
+from airflow_backfill_provider.core.held_up import counted, held_up_before
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState
@@ -178,7 +178,7 @@ class Basis:
         state = self.state
         return self.settings.scan.advanced(state, epoch=state.epoch, ranges=chunk.ranges, rows={}).completed
 
-    def unread(self, chunk: SnapshotPlan) -> int | None:
+    def rows_left(self, chunk: SnapshotPlan) -> int | None:
         """
         Return about how many snapshot rows the epoch before left; ``None`` if that is not known.
 
@@ -321,7 +321,8 @@ def next_barrier(
     """Return the barrier for what the next epoch does in a window."""
     settings, to_offset, chunk, repair = basis.settings, window.to_offset, planned.chunk, basis.repair
     order, replay = settings.scan.order, planned.replay
-    steps, unread = to_offset.distance_from(window.from_offset), basis.unread(chunk)
+    steps = to_offset.distance_from(window.from_offset)
+    unread, held_up = counted(basis.previous, basis.rows_left(chunk))
     mutations = (record.as_mutation() for record in basis.new_records)
     return Barrier(
         job=settings.job["name"],
@@ -348,7 +349,7 @@ def next_barrier(
         settings_sequence=settings.sequence,
         replay=replay.number if replay else 0,
         unread=unread,
-        held_up=held_up_epochs(basis.previous, unread),
+        held_up=held_up_before(basis.previous, basis.new_records) + held_up,
         warnings=(
             *chunk.warnings,
             *(replay.warnings(steps, planned.limit.rows) if replay else ()),

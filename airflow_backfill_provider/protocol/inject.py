@@ -153,7 +153,13 @@ def _next_barrier(
     if newest is None:
         return None, covered
     limit = next_limit(
-        basis.settings, basis.previous, newest, store=store, upstream=upstream, completed=basis.state.completed
+        basis.settings,
+        basis.previous,
+        newest,
+        store=store,
+        upstream=upstream,
+        completed=basis.state.completed,
+        changes=basis.new_records,
     )
     described = upstream.at(basis.window_end(upstream, newest, limit.rows))
     described.require_same_table(basis.settings.upstream)

@@ -71,8 +71,8 @@ MUTANTS = (
         breaks="The rate limit is raised although the rows that are left become fewer.",
         invariant="I4",
         file=_HELD_UP,
-        old="previous.unread - unread < LEAST_SHARE * previous.rate_limit",
-        new="previous.unread - unread <= previous.rate_limit",
+        old="before.rows - left < LEAST_SHARE * wanted",
+        new="before.rows - left <= wanted",
         killers=(f"{_TAILS}::test_a_limit_that_writers_leave_room_for_is_never_raised",),
     ),
     Mutant(

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.held_up import LEAST_SHARE, MOST_DOUBLINGS, PATIENCE, held_up_epochs, raised
+from airflow_backfill_provider.core.held_up import (
+    LEAST_SHARE,
+    MOST_DOUBLINGS,
+    PATIENCE,
+    counted,
+    held_up_before,
+    raised,
+)
 from airflow_backfill_provider.core.rate_limit import ChosenLimit
 from tests.builders import barrier_of, part_of
 
@@ -35,9 +42,10 @@ class Backfill:
         rows = (
             ChosenLimit(self.limit) if self.previous is None else raised(ChosenLimit(self.limit), self.previous.held_up)
         )
+        unread, held_up = counted(self.previous, self.unread)
         self.previous = barrier_of(
-            unread=self.unread,
-            held_up=held_up_epochs(self.previous, self.unread),
+            unread=unread,
+            held_up=held_up_before(self.previous, ()) + held_up,
             rate_limit=rows.rows,
             parts=(part_of(None, ("1",)),),
         )

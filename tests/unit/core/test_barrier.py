@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core.barrier import (
     Barrier,
+    CountedRows,
     Mutation,
     PinnedMutation,
     PinnedPart,
@@ -78,7 +79,7 @@ NOT_DECIDING = {
     ],
     "settings_sequence": 9,
     "replay": 4,
-    "unread": [None, 12],
+    "unread": CountedRows(rows=12, epochs=3),
     "held_up": 3,
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],

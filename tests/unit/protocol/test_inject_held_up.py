@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.rate_limit import PinnedRate
+from airflow_backfill_provider.planning.plan import make_plan
+from airflow_backfill_provider.protocol import mutations
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import over
 
@@ -27,10 +29,11 @@ def limits_until_finished(backfilling, *, added):
     return limits
 
 
+@pytest.mark.parametrize("visibility", ["every_epoch", "on_finish"])
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
-def test_the_backfill_ends_because_the_limit_is_raised(lake, strategy):
+def test_the_backfill_ends_because_the_limit_is_raised(lake, strategy, visibility):
     """I4, I1."""
-    backfilling = over(lake, *range(9), rate_limit=3, strategy=strategy, vnode_count=1)
+    backfilling = over(lake, *range(9), rate_limit=3, strategy=strategy, vnode_count=1, visibility=visibility)
     limits = limits_until_finished(backfilling, added=6)
     assert limits == sorted(limits)
     assert {3, 6, 12} <= set(limits)
@@ -48,6 +51,21 @@ def test_the_status_says_that_the_limit_is_raised_and_why(lake):
     status = backfilling.backfill.status()
     assert (status.rate_limit, status.effective_rate_limit) == (3, backfilling.store.barriers()[-1].rate_limit)
     assert status.rate_limit_reason.startswith("raised from 3 rows so that the backfill ends")
+
+
+def test_who_throttles_a_job_gets_that_limit(lake):
+    """The count of epochs that were held up begins again."""
+    backfilling = over(lake, *range(30), rate_limit=3)
+    for number in range(8):
+        backfilling.epoch()
+        backfilling.orders.add(*range(1000 + 6 * number, 1006 + 6 * number))
+    assert backfilling.inject().rate_limit == 6
+    backfilling.epoch()
+    mutations.throttle_job(4, store=backfilling.store, requested_by="x")
+    assert make_plan(backfilling.backfill).effective_rate_limit == 4
+    barrier = backfilling.inject()
+    assert barrier.rate_limit == 4
+    assert barrier.held_up <= 1
 
 
 def test_a_limit_that_writers_leave_room_for_is_kept(lake):
