@@ -194,7 +194,7 @@ class CdcReader(SnapshotReader):
         )
         return False
 
-    def _ranges(self, barrier: Barrier, readings: Sequence[Reading]) -> tuple[KeyRange, ...] | None:
+    def _ranges(self, barrier: Barrier, readings: Sequence[CommittedReading]) -> tuple[KeyRange, ...] | None:
         """
         Return the ranges to read next; ``None`` if enough was read ahead.
 
