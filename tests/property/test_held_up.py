@@ -74,8 +74,8 @@ def test_it_ends_within_about_rows_by_rate_limit_epochs(rows, limit, speed):
         added += speed(epochs)
         epochs += 1
         assert epochs <= HELD_UP + 1 + (rows + added) / (LEAST_SHARE * limit) + 1
-    assert backfill.previous is not None
-    assert backfill.previous.held_up <= HELD_UP + 1
+        assert backfill.previous is not None
+        assert backfill.previous.held_up <= HELD_UP + 1
 
 
 @given(st.integers(0, 10_000), st.integers(4, 2000), st.lists(st.floats(0, 1 - LEAST_SHARE), min_size=1))
