@@ -23,6 +23,7 @@ from rich.text import Text
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.rate_limit import described_limit
+from airflow_backfill_provider.core.replay import MOST_EPOCHS
 from airflow_backfill_provider.core.status import JobStatus, JobSummary
 from airflow_backfill_provider.core.verification_text import verified_line
 from airflow_backfill_provider.protocol.clock import utc_now
@@ -278,6 +279,10 @@ def show_status(status: JobStatus, console: Console) -> None:
 def _optional_lines(status: JobStatus) -> dict[str, str]:
     """Return the lines about what not every job has."""
     lines = {}
+    if status.replay_epoch:
+        takes_all = status.replay_epoch >= MOST_EPOCHS
+        rest = "which takes all changes that are left" if takes_all else f"of at most {MOST_EPOCHS}"
+        lines["replay"] = f"epoch {status.replay_epoch} {rest}"
     if status.verification_problem is not None:
         lines["verified"] = "unknown"
     elif status.verified is not None:

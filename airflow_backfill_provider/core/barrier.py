@@ -127,6 +127,18 @@ class PinnedPart(Frozen):
     ranges: tuple[PinnedRange, ...]
 
 
+class CountedRows(Frozen):
+    """
+    The snapshot rows that were left to read when they were counted last.
+
+    :param rows: about how many.
+    :param epochs: how many epochs have read rows since then, up to the one before the barrier's own.
+    """
+
+    rows: int
+    epochs: int = 0
+
+
 class Repair(Frozen):
     """
     Rows of the view to rewrite, whatever they hold now, from the upstream as of ``to_offset``.
@@ -196,6 +208,10 @@ class Barrier(Frozen):
     :param paused: whether the job was paused.
     :param mutations: changes of the settings that take effect with this barrier.
     :param settings_sequence: the number of the settings' record in force.
+    :param replay: the number of the epoch among those that replay the changes after history was read, from 1; 0 if it
+        is none of them. The next barrier's number follows from it.
+    :param unread: the snapshot rows that were left when they were counted last; ``None`` if that is not known.
+    :param held_up: how many epochs before it left about as many rows as they found, because writers added others.
     :param warnings: warnings of the planner.
     :param injected_by: who requested the epoch.
     :param injected_at: when.
@@ -222,6 +238,9 @@ class Barrier(Frozen):
     paused: bool
     mutations: tuple[PinnedMutation, ...] = ()
     settings_sequence: int
+    replay: int = 0
+    unread: CountedRows | None = None
+    held_up: int = 0
     warnings: tuple[str, ...] = ()
     injected_by: Requester
     injected_at: dt.datetime

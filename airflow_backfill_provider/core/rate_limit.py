@@ -145,12 +145,15 @@ class AskedRate(Frozen):
         Return the fields of a job's status about its rate.
 
         :param pinned_limit: the rate limit of the newest barrier.
-        :param pinned: why that barrier has it. A choice of ``auto`` is in force once a barrier has it.
+        :param pinned: why that barrier has it. A choice of ``auto``, or a limit that was raised, is in force once a
+            barrier has it.
         """
-        limit = self.fixed
-        if self.is_auto:
-            is_chosen = pinned is not None and pinned.asked == AUTO
-            limit = ChosenLimit(pinned_limit, pinned.reason) if pinned and is_chosen else ChosenLimit(None)
+        limit = ChosenLimit(None) if self.is_auto else self.fixed
+        if pinned is not None and pinned.asked == self.rate_limit:
+            most = self.fixed.rows
+            is_raised = most and (pinned_limit is None or pinned_limit > most)
+            if self.is_auto or is_raised:
+                limit = ChosenLimit(pinned_limit, pinned.reason)
         return {
             "rate_limit": self.rate_limit,
             "effective_rate_limit": limit.rows,

@@ -88,8 +88,9 @@ class JobSummary(BaseModel):
     :param target_epoch_seconds: how long an epoch should take with ``auto``; ``None`` without.
     :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; ``None`` is unlimited.
     :param parallelism: the number of task runs that share an epoch, from the next barrier on.
-    :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``, ``view_lost``), a ``message``
-        and a ``remedy``.
+    :param replay_epoch: the number of the newest epoch among those that replay changes; 0 if it is none.
+    :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``,
+        ``view_lost``), a ``message`` and a ``remedy``.
     :param warnings: sentences: the planner's warnings of the newest epoch, an upstream that is itself an unfinished
         view, the alarms, an epoch that failed and is still pinned, and verifications that cannot be read.
     :param last_failure: the last failure, if no epoch was committed since.
@@ -119,6 +120,7 @@ class JobSummary(BaseModel):
     target_epoch_seconds: float | None = None
     max_rows_per_second: int | None = None
     parallelism: int
+    replay_epoch: int = 0
     vnodes: VnodeCounts
     rows_read: int
     rows_estimated: int
@@ -243,6 +245,7 @@ def job_summary(
         cancelled=settings.cancelled,
         **settings.rate.in_force(newest.rate_limit if newest else None, newest.rate if newest else None),
         parallelism=settings.parallelism,
+        replay_epoch=newest.replay if newest and not finished else 0,
         vnodes=_count(state),
         rows_read=rows_read,
         rows_estimated=rows_estimated,
@@ -272,11 +275,7 @@ def job_summary(
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
-            *(
-                []
-                if verification_problem is None
-                else [f"it is unknown whether the view was verified: {verification_problem}"]
-            ),
+            *([f"it is unknown whether the view was verified: {verification_problem}"] if verification_problem else []),
         ),
         last_failure=last_failure,
         # A verification's result is about a view that is there.

@@ -21,6 +21,7 @@ from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.protocol.rate import NextLimit, next_limit
 from airflow_backfill_provider.sources.description import UpstreamDescription
+from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
@@ -44,6 +45,7 @@ class BackfillPlan(BaseModel):
     :param effective_rate_limit: the rate limit of the next epoch, in rows; ``None`` is unlimited.
     :param rate_limit_reason: why the next epoch has this limit; empty if it is that in the settings.
     :param parallelism: the number of task runs that share an epoch.
+    :param last_epochs: what epochs do after all rows are read, before the view is finished; empty if nothing.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
     """
 
@@ -65,6 +67,7 @@ class BackfillPlan(BaseModel):
     rate_limit_reason: str
     parallelism: int
     epochs: int | None
+    last_epochs: str = ""
     first_epoch_files: int
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
@@ -110,6 +113,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         else epochs_of(rows_left, job.rate, first=outlook.limit.rows, row_bytes=mean_row_bytes(files))
         if outlook.reads
         else None,
+        last_epochs=outlook.last_epochs,
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
@@ -127,6 +131,7 @@ class _Outlook:
     The strategy of a job, and what the next epoch would read.
 
     :param rows: all rows that the job has to read.
+    :param last_epochs: what epochs do afterwards, before the view is finished.
     """
 
     strategy: str
@@ -138,6 +143,7 @@ class _Outlook:
     rows: int
     rows_read: int
     parts: Sequence[ChunkPlan]
+    last_epochs: str
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -181,6 +187,7 @@ def _outlook(
         store=backfill.store,
         upstream=backfill.upstream,
         completed=state.completed,
+        changes=_changes_since(backfill, previous),
     )
     plan = plan_snapshot(
         Situation(
@@ -195,6 +202,9 @@ def _outlook(
             storage_options=backfill.storage_options,
         )
     )
+    strategy = KINDS.named(settings.strategy)
+    reached = previous.upstream.to_offset if previous else settings.first_window_after
+    replay = strategy.replay(state, previous, described.offset.distance_from(reached))
     return _Outlook(
         strategy=settings.strategy,
         rate_limit=settings.rate_limit,
@@ -205,7 +215,16 @@ def _outlook(
         rows=plan.row_count,
         rows_read=rows_read(settings.scan, state),
         parts=plan.parts,
+        last_epochs="" if state.completed else strategy.last_epochs(replay),
     )
+
+
+def _changes_since(backfill: Backfill, previous: Barrier | None) -> list[JobSettings]:
+    """Return the settings' records that no barrier has yet; none if no barrier is pinned."""
+    if previous is None:
+        return []
+    history = backfill.store.settings_history()
+    return [record for record in history if record.sequence > previous.settings_sequence]
 
 
 def _view_warnings(backfill: Backfill) -> list[str]:

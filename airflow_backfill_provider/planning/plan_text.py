@@ -74,6 +74,8 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         facts.append(("next epoch", f"reads {files} ({scanned})"))
     elif plan.epochs and not plan.created and (first := strategy.first_chunk()):
         facts.append(("next epoch", first))
+    if plan.last_epochs:
+        facts.append(("afterwards", plan.last_epochs))
     return facts
 
 

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead, Repair, UpstreamWindow
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.held_up import counted, held_up_before
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.replay import ReplayEpoch
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
@@ -142,6 +144,16 @@ class Basis:
         was_read = previous is not None and bool(previous.view_after)
         return self.kept_up_to if was_read or strategy.takes_all_changes else None
 
+    def replay(self, newest: Offset) -> ReplayEpoch | None:
+        """
+        Return the next epoch's place in the replay of changes that waited; ``None`` if it replays nothing.
+
+        :param newest: the newest offset that its window may end at.
+        """
+        if self.state.completed:
+            return None
+        return self.strategy.replay(self.state, self.previous, newest.distance_from(self.from_offset))
+
     def window_end(self, upstream: Source, newest: Offset, rate_limit: int | None) -> Offset:
         """
         Return the offset that the next window ends at.
@@ -152,13 +164,34 @@ class Basis:
         if self.state.completed or newest < self.from_offset:
             return newest
         return self.strategy.window_end(
-            self.settings, self.state, upstream, self.from_offset, newest, rate_limit=rate_limit
+            self.settings,
+            self.state,
+            upstream,
+            self.from_offset,
+            newest,
+            rate_limit=rate_limit,
+            replay=self.replay(newest),
         )
 
     def completes(self, chunk: SnapshotPlan) -> bool:
         """Return whether every vnode is Completed after a chunk is read."""
         state = self.state
         return self.settings.scan.advanced(state, epoch=state.epoch, ranges=chunk.ranges, rows={}).completed
+
+    def rows_left(self, chunk: SnapshotPlan) -> int | None:
+        """
+        Return about how many snapshot rows the epoch before left; ``None`` if that is not known.
+
+        Rows and view are compared as of the end of that epoch, because new rows may belong to what was read.
+        """
+        if self.state.completed:
+            return None
+        if chunk.unread is not None:
+            return chunk.unread
+        if self.previous is None or not self.read_before:
+            return chunk.row_count
+        present = self.commit.rows_present if self.commit else None
+        return None if present is None else self.previous.upstream.row_count - present
 
     @property
     def last_known_epoch(self) -> int:
@@ -202,6 +235,7 @@ class PlannedEpoch:
     :param changes_after: the offset after which it looks for changes.
     :param needs_changes: whether it writes changes to any table.
     :param limit: its rate limit.
+    :param replay: its place in the replay of changes that waited; ``None`` if it replays nothing.
     """
 
     chunk: SnapshotPlan
@@ -211,10 +245,17 @@ class PlannedEpoch:
     changes_after: Offset
     needs_changes: bool
     limit: NextLimit
+    replay: ReplayEpoch | None = None
 
 
 def plan_epoch(
-    basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_wait: bool, limit: NextLimit
+    basis: Basis,
+    chunk: SnapshotPlan,
+    chunk_offset: Offset,
+    *,
+    may_wait: bool,
+    limit: NextLimit,
+    replay: ReplayEpoch | None = None,
 ) -> PlannedEpoch:
     """
     Return what the next epoch does.
@@ -223,6 +264,7 @@ def plan_epoch(
     :param chunk_offset: the upstream's offset of the chunk.
     :param may_wait: whether the changes of read rows may wait.
     :param limit: the rate limit that the chunk was planned with.
+    :param replay: the epoch's place in the replay, if it has one.
     """
     state, read_before, keeps = basis.state, basis.read_before, basis.strategy.takes_all_changes
     completes = basis.completes(chunk)
@@ -239,6 +281,7 @@ def plan_epoch(
         # Some strategies take the changes of rows that are not read yet, too.
         needs_changes=not waits and (bool(read_before) or (keeps and not state.completed)),
         limit=limit,
+        replay=replay,
     )
 
 
@@ -277,7 +320,9 @@ def next_barrier(
 ) -> Barrier:
     """Return the barrier for what the next epoch does in a window."""
     settings, to_offset, chunk, repair = basis.settings, window.to_offset, planned.chunk, basis.repair
-    order = settings.scan.order
+    order, replay = settings.scan.order, planned.replay
+    steps = to_offset.distance_from(window.from_offset)
+    unread, held_up = counted(basis.previous, basis.rows_left(chunk))
     mutations = (record.as_mutation() for record in basis.new_records)
     return Barrier(
         job=settings.job["name"],
@@ -302,7 +347,14 @@ def next_barrier(
         paused=settings.paused,
         mutations=tuple(mutation for mutation in mutations if mutation is not None),
         settings_sequence=settings.sequence,
-        warnings=(*chunk.warnings, *_repair_warnings(settings, repair)),
+        replay=replay.number if replay else 0,
+        unread=unread,
+        held_up=held_up_before(basis.previous, basis.new_records) + held_up,
+        warnings=(
+            *chunk.warnings,
+            *(replay.warnings(steps, planned.limit.rows) if replay else ()),
+            *_repair_warnings(settings, repair),
+        ),
         injected_by=requester,
         injected_at=now,
     )

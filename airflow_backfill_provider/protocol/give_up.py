@@ -18,13 +18,15 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.engine import EpochWrites
 from airflow_backfill_provider.core.epoch_record import EpochCommit, GivenUpEpoch
-from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError
+from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError, QueryFailedError
 from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
 from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies import KINDS
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +49,19 @@ def give_up(run: EpochRun, error: BackfillError) -> EpochCommit | None:
         return committed
 
 
-def given_up_error(error: BackfillError, barrier: Barrier) -> BackfillError:
+def given_up_error(error: BackfillError, barrier: Barrier, settings: JobSettings) -> BackfillError:
     """Return the error with the addition that the epoch was given up because of it."""
+    # While files are read, the next chunk is of the same version again, and a correction comes after it.
+    reads_one_version = KINDS.named(settings.strategy).ends_windows and barrier.parts and not barrier.replay
+    what_to_do = (
+        f"Its rows are read as of {settings.definition.upstream.offset_name} {barrier.chunk_offset} until all are "
+        "read, so the next epoch fails in the same way: correct the cause and rebuild the job"
+        if reads_one_version and isinstance(error, QueryFailedError)
+        else "Correct the cause and run the next epoch, which pins a new barrier; no rebuild is needed"
+    )
     return type(error)(
         f"{error}. Epoch {barrier.epoch} of job {barrier.job} is given up: what is not written of it never will be. "
-        "Correct the cause and run the next epoch, which pins a new barrier; no rebuild is needed"
+        f"{what_to_do}"
     )
 
 

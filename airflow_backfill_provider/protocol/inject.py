@@ -168,7 +168,13 @@ def _next_barrier(
     if newest is None:
         return None, covered
     limit = next_limit(
-        basis.settings, basis.previous, newest, store=store, upstream=upstream, completed=basis.state.completed
+        basis.settings,
+        basis.previous,
+        newest,
+        store=store,
+        upstream=upstream,
+        completed=basis.state.completed,
+        changes=basis.new_records,
     )
     described = upstream.at(basis.window_end(upstream, newest, limit.rows))
     described.require_same_table(basis.settings.upstream)
@@ -179,7 +185,7 @@ def _next_barrier(
     basis.require_state(store.last_epoch() if state_is_newer else basis.last_epoch, store.location)
     may_wait = basis.could_wait and _changes_may_wait(upstream, basis, now)
     chunk = _chunk(tables, basis, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
-    planned = plan_epoch(basis, *chunk, may_wait=may_wait, limit=limit)
+    planned = plan_epoch(basis, *chunk, may_wait=may_wait, limit=limit, replay=basis.replay(newest))
     after = planned.changes_after
     has_changes = hinges_on_changes(basis, planned) and upstream.has_changes(after, described.offset)
     idle = why_idle(basis, planned, has_changes=has_changes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.auto_rate import Outlook, limit_in_force, measured_epochs
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.file_statistics import mean_row_bytes
+from airflow_backfill_provider.core.held_up import held_up_before, raised
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.rate_limit import AUTO, ChosenLimit, PinnedRate, RateLimit
 from airflow_backfill_provider.core.settings import JobSettings
@@ -51,6 +53,7 @@ def next_limit(
     store: BackfillStore,
     upstream: Source,
     completed: bool = False,
+    changes: Sequence[JobSettings] = (),
 ) -> NextLimit:
     """
     Return the rate limit of the next epoch; the log and the upstream are read only if it follows from them.
@@ -58,7 +61,24 @@ def next_limit(
     :param previous: the newest barrier of the incarnation, which is committed.
     :param newest: the upstream's newest offset.
     :param completed: whether every vnode is Completed, so that no epoch reads history.
+    :param changes: the settings' records since the previous barrier.
     """
+    found = _asked_limit(settings, previous, newest, store=store, upstream=upstream, completed=completed)
+    if completed:
+        return found
+    return NextLimit(raised(found.chosen, held_up_before(previous, changes)), found.row_bytes)
+
+
+def _asked_limit(
+    settings: JobSettings,
+    previous: Barrier | None,
+    newest: Offset,
+    *,
+    store: BackfillStore,
+    upstream: Source,
+    completed: bool,
+) -> NextLimit:
+    """Return the limit that the settings ask for, from the measured speed if that decides."""
     asked = settings.rate
     if not asked.is_auto:
         return NextLimit(limit_in_force(asked, (), Outlook()))

@@ -156,7 +156,7 @@ def _taken(run: EpochRun, step: Callable[[EpochRun], Step]) -> Step | EpochCommi
             if committed is None:
                 raise
             if committed.given_up and not isinstance(error, EpochGivenUpError):
-                raise given_up_error(error, barrier) from error
+                raise given_up_error(error, barrier, run.settings) from error
         require_not_given_up(committed, barrier.job)
         return committed
 

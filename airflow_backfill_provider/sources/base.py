@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 
@@ -116,6 +116,27 @@ class PresentRows(ABC):
 
         :param most: about how many keys to return; all keys of a small upstream.
         """
+
+    def first_rows(self, covered: KeyRange, rows: int) -> KeyRange | None:
+        """
+        Return the first part of a range of keys that has so many rows now, or the range itself if it has no more.
+
+        A sample gets old: rows come where it has no keys, such as after its last one.
+
+        :param rows: at least 1.
+        :returns: ``None``, the default, if that is not known; then the sample alone decides how much is read.
+        """
+        del covered, rows
+        return None
+
+    def rows_in(self, covered: KeyRange) -> int | None:
+        """
+        Count the rows in a range of keys as they are now; it is asked for the keys after the last one of the sample.
+
+        :returns: ``None``, the default, if that is not known.
+        """
+        del covered
+        return None
 
 
 class Source(ABC):

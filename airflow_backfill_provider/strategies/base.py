@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.offset import HistoryPoint, Offset
     from airflow_backfill_provider.core.planner import ChunkPlan
     from airflow_backfill_provider.core.progress import BackfillState
+    from airflow_backfill_provider.core.replay import ReplayEpoch
     from airflow_backfill_provider.core.scan import Scan, VnodeRange
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.core.visibility import Visibility
@@ -59,12 +60,14 @@ class SnapshotPlan:
     :param parts: the parts of the chunk, one for each parallel task run that has rows to read.
     :param vnode_ranges: the vnodes of each parallel task run; empty if they don't divide the vnodes.
     :param prepares: whether the epoch reads nothing because it must create the strategy's tables first.
+    :param unread: how many rows are left, if the strategy knows that better than from ``row_count`` and the view.
     """
 
     row_count: int
     parts: tuple[ChunkPlan, ...] = ()
     vnode_ranges: tuple[VnodeRange, ...] = ()
     prepares: bool = False
+    unread: int | None = None
 
     @property
     def ranges(self) -> tuple[KeyRange, ...]:
@@ -209,6 +212,17 @@ class Strategy(ABC):
         :raises StateError: if the strategy's tables are gone although epochs read them before.
         """
 
+    def replay(self, state: BackfillState, previous: Barrier | None, backlog: int) -> ReplayEpoch | None:
+        """
+        Return the next epoch's place in the replay of changes that waited; by default ``None``: nothing is replayed.
+
+        :param state: the committed state of an unfinished job.
+        :param previous: the previous barrier, if this incarnation has one.
+        :param backlog: how many steps of the upstream's history are left.
+        """
+        del state, previous, backlog
+        return None
+
     def window_end(
         self,
         settings: JobSettings,
@@ -218,6 +232,7 @@ class Strategy(ABC):
         newest: Offset,
         *,
         rate_limit: int | None,
+        replay: ReplayEpoch | None = None,
     ) -> Offset:
         """
         Return the offset that the next window of an unfinished job ends at; by default the newest.
@@ -227,8 +242,9 @@ class Strategy(ABC):
         :param from_offset: the offset that the window begins after.
         :param newest: the newest offset that it may end at.
         :param rate_limit: the rate limit in force, for a strategy that reads changes by it.
+        :param replay: what :meth:`replay` returned.
         """
-        del settings, state, upstream, from_offset, rate_limit
+        del settings, state, upstream, from_offset, rate_limit, replay
         return newest
 
     def files_needed(self, settings: JobSettings, state: BackfillState) -> Offset | None:
@@ -268,6 +284,16 @@ class Strategy(ABC):
 
     def first_chunk(self) -> str:
         """Return a text for the dry run: what the first epoch reads, if its files don't exist yet; otherwise empty."""
+        return ""
+
+    def last_epochs(self, replay: ReplayEpoch | None) -> str:
+        """
+        Return a text for the dry run: what epochs do after all rows are read, before the view is finished.
+
+        :param replay: what :meth:`replay` returned.
+        :returns: by default an empty text: nothing.
+        """
+        del replay
         return ""
 
 

@@ -13,12 +13,19 @@ from contextlib import contextmanager
 
 from airflow_backfill_provider.core.errors import BackfillError
 from faults.campaign import Campaign, Outcome, Play, WrongError
-from faults.classes import definition, machine, state, upstream, view
+from faults.classes import definition, machine, state, upstream, view, writers
 from faults.classes.fault import Fault
 from faults.spark import spark_session
 from faults.table_shapes import Shape, Stage, forget_tables, require_right, stage
 
-FAULTS: dict[str, Fault] = {**upstream.FAULTS, **view.FAULTS, **state.FAULTS, **machine.FAULTS, **definition.FAULTS}
+FAULTS: dict[str, Fault] = {
+    **upstream.FAULTS,
+    **writers.FAULTS,
+    **view.FAULTS,
+    **state.FAULTS,
+    **machine.FAULTS,
+    **definition.FAULTS,
+}
 
 _PROPERTIES = {"delta.columnMapping.mode": "name"}
 SHAPES = (

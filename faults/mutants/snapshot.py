@@ -13,8 +13,8 @@ MUTANTS = (
         breaks="Windows move while files are read, and the changes in them are compared with places in files.",
         invariant="I1",
         file=f"{_FOLDER}/planning.py",
-        old="    if not are_files_read(state):\n        return after\n",
-        new="",
+        old="    if replay is None:\n        return after\n",
+        new="    if replay is None:\n        return newest\n",
         killers=(f"{SNAPSHOT_PLANNING}::test_the_window_stays_at_the_pinned_version_until_all_files_are_read",),
     ),
     Mutant(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from airflow_backfill_provider.core.errors import DatabaseUnavailableError
-from airflow_backfill_provider.core.keys import Position
+from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
@@ -88,3 +88,11 @@ class PresentTable(PresentRows):
         """Return the keys of some pages, thinned out."""
         order = self._source.at().key_order(self._source.upstream.key)
         return self._table.sample_keys(order, most)
+
+    def first_rows(self, covered: KeyRange, rows: int) -> KeyRange:
+        """Return the first part of a range of keys that has so many rows, by the key's index."""
+        return self._table.first_rows(self._source.at().key_order(self._source.upstream.key), covered, rows)
+
+    def rows_in(self, covered: KeyRange) -> int:
+        """Count the rows in a range of keys, by the key's index."""
+        return self._table.rows_in(self._source.at().key_order(self._source.upstream.key), covered)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.sources.debezium import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
 from airflow_backfill_provider.sources.postgres.database import Database
-from airflow_backfill_provider.sources.postgres.key_sample import sampled_keys
+from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
 from airflow_backfill_provider.sources.postgres.on_disk import wait_until_on_disk
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
@@ -97,6 +97,16 @@ class SnapshotTable:
         """Return keys that divide the rows into parts of about the same size, in key order."""
         with self.database.session() as connection:
             return sampled_keys(connection, self.described, order, most)
+
+    def first_rows(self, order: KeyOrder, covered: KeyRange, rows: int) -> KeyRange:
+        """Return the first part of a range of keys that has so many rows, or the range itself if it has no more."""
+        with self.database.session() as connection:
+            return first_rows(connection, self.described, order, covered, rows)
+
+    def rows_in(self, order: KeyOrder, covered: KeyRange) -> int:
+        """Count the rows in a range of keys."""
+        with self.database.session() as connection:
+            return rows_in(connection, self.described, order, covered)
 
     def server_run(self) -> str:
         """

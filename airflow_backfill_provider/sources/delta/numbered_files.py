@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.lake.delta_log import DeltaLog, changes_rows
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.existing import is_table
 from airflow_backfill_provider.lake.log_state import log_state
 from airflow_backfill_provider.lake.numbered_log import write_numbered_log
 from airflow_backfill_provider.lake.storage import log_errors
+from airflow_backfill_provider.sources.delta.changed_rows import changed_rows
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.delta.windows import COMMITS_WORTH_READING
 from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_backfill_provider.sources.delta.source import DeltaSource
-
-_CHANGED_ROWS = (
-    "numUpdatedRows",
-    "numDeletedRows",
-    "numTargetRowsInserted",
-    "numTargetRowsUpdated",
-    "numTargetRowsDeleted",
-)
-_WRITTEN_ROWS = ("numOutputRows", "num_added_rows")
-"""These also count rows that were only moved to another file, so they matter if a commit has none of the others."""
 
 
 class DeltaNumberedFiles(NumberedFiles):
@@ -79,13 +69,13 @@ class DeltaNumberedFiles(NumberedFiles):
         return None
 
     def few_changes(self, after: Offset, newest: Offset, *, rows: int, steps: int) -> Offset:
-        """Return the last version up to which the commits report no more changed rows."""
+        """Return the last version up to which no more rows changed; see :mod:`.changed_rows`."""
         log, changed, before = self._source.log, 0, version_of(after)
         least = before + max(steps, 1)
         for version in range(before + 1, version_of(newest) + 1):
-            changed += _changed_rows(log.actions(version) or ())
-            if changed > rows and version > least:
-                return offset_of(version - 1)
+            changed += changed_rows(log.actions(version) or (), log.storage)
+            if changed > rows:
+                return min(offset_of(max(version - 1, least)), newest)
         return newest
 
     def rows(self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str]) -> DataFrame:
@@ -113,24 +103,3 @@ class DeltaNumberedFiles(NumberedFiles):
         by_path = {unquote(path): path for path in state.files}
         in_order = [by_path.get(file.path, file.path) for file in self.files(offset)]
         write_numbered_log(folder, self._path, state, in_order, self._options)
-
-
-def _changed_rows(actions: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
-    """Return how many rows a commit says that it has changed; if it says nothing, the rows of its files."""
-    info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    changes = [content for action in actions for kind, content in action.items() if changes_rows(kind, content)]
-    if not changes:
-        return 0
-    metrics = info.get("operationMetrics") or {}
-    for names in (_CHANGED_ROWS, _WRITTEN_ROWS):
-        if told := [metrics[name] for name in names if str(metrics.get(name, "")).isdigit()]:
-            return sum(map(int, told))
-    return sum(int(_statistics(content).get("numRecords", 0)) for content in changes)
-
-
-def _statistics(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        found = json.loads(entry.get("stats") or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -1,16 +1,16 @@
-"""Keys of a PostgreSQL table that divide its rows into parts of about the same size."""
+"""Keys of a PostgreSQL table that divide its rows into parts of about the same size, or of an exact one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from psycopg import sql
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, Position
+from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.key_ranges import in_order
+from airflow_backfill_provider.sources.postgres.key_ranges import condition, in_order
 from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
 
 _PAGE_BYTES = 8192
@@ -30,7 +30,7 @@ def sampled_keys(connection: Connection, table: DescribedTable, order: KeyOrder,
     if percent is not None:
         sampled = sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(percent)
     statement = sql.SQL("SELECT {} FROM {} {} ORDER BY {}").format(
-        sql.SQL(", ").join(_key_text(name, types[name], number) for number, name in enumerate(order.names)),
+        _key_texts(order, types),
         sql.Identifier(table.schema, table.name),
         sampled,
         in_order(order, types),
@@ -39,6 +39,46 @@ def sampled_keys(connection: Connection, table: DescribedTable, order: KeyOrder,
     step = max(len(found) // most, 1)
     # The last key of each part is its end.
     return [_decoded(order, texts) for texts in found[step - 1 :: step]]
+
+
+def first_rows(
+    connection: Connection, table: DescribedTable, order: KeyOrder, covered: KeyRange, rows: int
+) -> KeyRange:
+    """
+    Return the first part of a range of keys that has so many rows, or the range itself if it has no more.
+
+    The server goes through as many entries of the key's index as the rows that are read afterwards.
+
+    :param order: the key's order.
+    """
+    types = {column.name: column.type.name for column in table.columns}
+    statement = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY {} OFFSET {} LIMIT 1").format(
+        _key_texts(order, types),
+        sql.Identifier(table.schema, table.name),
+        condition(covered, order, types),
+        in_order(order, types),
+        sql.Literal(rows - 1),
+    )
+    found = connection.execute(statement).fetchone()
+    return covered if found is None else KeyRange(covered.after, _decoded(order, found))
+
+
+def rows_in(connection: Connection, table: DescribedTable, order: KeyOrder, covered: KeyRange) -> int:
+    """
+    Count the rows in a range of keys.
+
+    :param order: the key's order.
+    """
+    types = {column.name: column.type.name for column in table.columns}
+    statement = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(
+        sql.Identifier(table.schema, table.name), condition(covered, order, types)
+    )
+    (rows,) = connection.execute(statement).fetchone() or (0,)
+    return int(rows)
+
+
+def _key_texts(order: KeyOrder, types: Mapping[str, str]) -> sql.Composable:
+    return sql.SQL(", ").join(_key_text(name, types[name], number) for number, name in enumerate(order.names))
 
 
 def _key_text(name: str, type_name: str, number: int) -> sql.Composable:

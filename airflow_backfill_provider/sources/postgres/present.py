@@ -6,11 +6,11 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.keys import Position
+from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.key_sample import sampled_keys
+from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 
@@ -83,3 +83,16 @@ class PresentTable(PresentRows):
         with self._source.database.session() as connection:
             table = self._source.describe(connection)
             return sampled_keys(connection, table, self._source.at().key_order(self._source.upstream.key), most)
+
+    def first_rows(self, covered: KeyRange, rows: int) -> KeyRange:
+        """Return the first part of a range of keys that has so many rows, by the key's index."""
+        with self._source.database.session() as connection:
+            table = self._source.describe(connection)
+            order = self._source.at().key_order(self._source.upstream.key)
+            return first_rows(connection, table, order, covered, rows)
+
+    def rows_in(self, covered: KeyRange) -> int:
+        """Count the rows in a range of keys, by the key's index."""
+        with self._source.database.session() as connection:
+            table = self._source.describe(connection)
+            return rows_in(connection, table, self._source.at().key_order(self._source.upstream.key), covered)

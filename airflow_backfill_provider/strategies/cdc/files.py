@@ -7,9 +7,11 @@ Each reading ahead is one commit. Its stamp says which keys it covers and after 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
@@ -66,9 +68,11 @@ class CommittedReading(Reading):
     A reading whose rows are in the table.
 
     :param committed_at: when they were committed.
+    :param files: the data files that they lie in.
     """
 
     committed_at: dt.datetime
+    files: frozenset[str]
 
 
 class ReadAheadFiles:
@@ -102,16 +106,23 @@ class ReadAheadFiles:
             for version in log.versions():
                 commit = log.commit(version)
                 if commit is not None and "changes_after" in (stamp := stamp_of(commit)):
-                    found.append(_reading(stamp, commit.timestamp, order))
+                    found.append(_reading(stamp, commit.timestamp, _added(log, version), order))
         return _without_repeated([reading for reading in found if before is None or reading.epoch < before], order)
 
-    def statistics(self, order: KeyOrder) -> tuple[Sequence[FileStatistics], KeyIndex]:
-        """Return the files with bounds of their keys, and an index of exact keys."""
+    def statistics(
+        self, order: KeyOrder, readings: Iterable[CommittedReading]
+    ) -> tuple[Sequence[FileStatistics], KeyIndex]:
+        """
+        Return the files of some readings with bounds of their keys, and an index of exact keys.
+
+        The table also has rows that do not count, because they were read again.
+        """
+        counting = frozenset(chain.from_iterable(reading.files for reading in readings))
         with read_ahead_errors(self.path):
             stored = DataFiles(
                 DeltaTable(self.path, storage_options=options_of(self.path, self._options)), self.path, self._options
             )
-            return stored.files(order), stored.keys(order)
+            return [file for file in stored.files(order) if file.path in counting], stored.keys(order)
 
     def drop(self) -> None:
         """Delete the table, if it exists."""
@@ -134,7 +145,14 @@ def _begins_by(later: Reading, earlier: Reading, order: KeyOrder) -> bool:
     return order.compare(later.covered.after, earlier.covered.after) <= 0
 
 
-def _reading(stamp: Mapping[str, object], committed_at: dt.datetime, order: KeyOrder) -> CommittedReading:
+def _added(log: DeltaLog, version: int) -> frozenset[str]:
+    """Return the data files that a commit added."""
+    return frozenset(unquote(str(action["add"]["path"])) for action in log.actions(version) or () if "add" in action)
+
+
+def _reading(
+    stamp: Mapping[str, object], committed_at: dt.datetime, files: frozenset[str], order: KeyOrder
+) -> CommittedReading:
     def position(name: str) -> EncodedPosition | None:
         value = stamp[name]
         if value is not None and not isinstance(value, list):
@@ -147,6 +165,7 @@ def _reading(stamp: Mapping[str, object], committed_at: dt.datetime, order: KeyO
         changes_after=Offset.model_validate(stamp["changes_after"]),
         server_run=str(stamp.get("server_run", "")),
         committed_at=committed_at,
+        files=files,
     )
 
 

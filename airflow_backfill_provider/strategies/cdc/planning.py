@@ -13,6 +13,8 @@ from airflow_backfill_provider.core.planner import plan_parts
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.cdc.files import CommittedReading, ReadAheadFiles
+from airflow_backfill_provider.strategies.cdc.location import sample_of
+from airflow_backfill_provider.strategies.cdc.sample import last_sampled
 
 MOST_CONNECTIONS = 8
 """The most ranges of keys that are read at the same time, each over a connection of its own."""
@@ -49,7 +51,7 @@ def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
     if not is_all and (end is None or (unread.after is not None and order.compare(end, unread.after) <= 0)):
         # Nothing is left of what was read ahead, so the epoch only reads ahead.
         return SnapshotPlan(row_count, prepares=True)
-    statistics, keys = files.statistics(order)
+    statistics, keys = files.statistics(order, readings)
     parts = plan_parts(
         statistics,
         unread=[(KeyRange(unread.after, end),)],
@@ -57,7 +59,22 @@ def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
         order=order,
         keys=keys,
     )
-    return SnapshotPlan(row_count, parts)
+    return SnapshotPlan(row_count, parts, unread=_unread_after_sample(situation, unread))
+
+
+def _unread_after_sample(situation: Situation, unread: KeyRange) -> int | None:
+    """
+    Count what is left once the view is past the sample: rows that came since, of which there may be ever more.
+
+    :returns: ``None`` before, where to count would take as long as to read, and if the source does not count.
+    """
+    settings, present, order = situation.settings, situation.upstream.present, situation.settings.scan.order
+    if present is None or situation.rate_limit is None:
+        return None
+    last = last_sampled(sample_of(settings), order, situation.storage_options)
+    if last is not None and (unread.after is None or order.compare(unread.after, last) < 0):
+        return None
+    return present.rows_in(unread)
 
 
 def reading_name(settings: JobSettings, epoch: int) -> str:

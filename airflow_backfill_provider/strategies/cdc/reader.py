@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, StateError
-from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.net_changes import net_changes
@@ -129,10 +129,10 @@ class CdcReader(SnapshotReader):
             return
         if self._table.is_written(READ_AHEAD, self._identity, barrier):
             # The attempt that wrote it may have died before its end.
-            self._ended(self._files.readings(settings.scan.order))
+            self._ended(self._files.readings(settings.scan.order), barrier)
             return
         order = settings.scan.order
-        readings = self._ended(self._files.readings(order))
+        readings = self._ended(self._files.readings(order), barrier)
         if readings and readings[-1].covered.up_to == settings.keys.up_to:
             return
         ranges = self._ranges(barrier, readings)
@@ -162,18 +162,25 @@ class CdcReader(SnapshotReader):
         reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
         self._end(reading)
 
-    def _ended(self, readings: list[CommittedReading]) -> list[CommittedReading]:
+    def _ended(self, readings: Sequence[CommittedReading], barrier: Barrier) -> list[CommittedReading]:
         """
-        End the last reading, unless it is: its attempt may have died, or its epoch may have been given up.
+        End the readings that are not: an attempt may have died, or an epoch may have been given up.
 
-        :returns: the readings that count. If the last one cannot be ended, its range is read again.
+        :returns: the readings that count. From the first one that cannot be ended on, ranges are read again: no chunk
+            passes it, and some sources have no record of an end, so that a crash takes back all readings that wait.
         """
-        if not readings:
-            return readings
-        *others, last = readings
-        name = reading_name(self._context.settings, last.epoch)
-        is_ended = self._present.seen_by(name, last.committed_at, last.server_run) is not None
-        return readings if is_ended or self._end(last) else others
+        order = self._context.settings.scan.order
+        position = _read_up_to(barrier, order)
+        found = []
+        for reading in readings:
+            if not (reading.ends_by(position, order) or self._is_ended(reading) or self._end(reading)):
+                break
+            found.append(reading)
+        return found
+
+    def _is_ended(self, reading: CommittedReading) -> bool:
+        name = reading_name(self._context.settings, reading.epoch)
+        return self._present.seen_by(name, reading.committed_at, reading.server_run) is not None
 
     def _end(self, reading: Reading) -> bool:
         """End a reading; return whether its rows count."""
@@ -187,7 +194,7 @@ class CdcReader(SnapshotReader):
         )
         return False
 
-    def _ranges(self, barrier: Barrier, readings: Sequence[Reading]) -> tuple[KeyRange, ...] | None:
+    def _ranges(self, barrier: Barrier, readings: Sequence[CommittedReading]) -> tuple[KeyRange, ...] | None:
         """
         Return the ranges to read next; ``None`` if enough was read ahead.
 
@@ -196,22 +203,21 @@ class CdcReader(SnapshotReader):
         settings, order = self._context.settings, self._context.settings.scan.order
         begin = readings[-1].covered.up_to if readings else settings.keys.after
         sample = read_sample(sample_of(settings), order, self._context.storage_options)
-        total = self._context.upstream.row_count(barrier.upstream.to_offset)
         rows = barrier.rate_limit
-        # What was read and does not count is still in the table.
-        if rows is not None and readings:
-            chunk = barrier.chunk(order)
-            read = chunk or tuple(pinned.decoded(order) for pinned in barrier.read_before)
-            statistics, _ = self._files.statistics(order)
-            rows -= rows_left(statistics, KeyRange(read[-1].up_to if read else None, begin), order)
+        if rows is not None:
+            statistics, _ = self._files.statistics(order, readings)
+            rows -= rows_left(statistics, KeyRange(_read_up_to(barrier, order), begin), order)
             if rows <= 0:
                 return None
+        within = KeyRange(begin, settings.keys.up_to)
+        exactly = None if rows is None else self._present.first_rows(within, rows)
+        total = self._context.upstream.row_count(barrier.upstream.to_offset)
         return ranges_to_read(
             begin=begin,
-            within=settings.keys,
+            within=exactly or within,
             sample=sample,
             rows_of_sample=total / max(len(sample), 1),
-            rows=rows,
+            rows=None if exactly else rows,
             order=order,
         )
 
@@ -265,3 +271,9 @@ class CdcReader(SnapshotReader):
                 f"strategy: cdc reads present rows, and {self._context.upstream.location} has none to read; use auto"
             )
         return present
+
+
+def _read_up_to(barrier: Barrier, order: KeyOrder) -> Position | None:
+    """Return the position of the view once the epoch's chunk is in it."""
+    chunk = barrier.chunk(order) or tuple(pinned.decoded(order) for pinned in barrier.read_before)
+    return chunk[-1].up_to if chunk else None

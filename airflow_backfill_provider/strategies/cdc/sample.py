@@ -36,12 +36,26 @@ def write_sample(
         read_sample(location, order, storage_options)
 
 
+def last_sampled(location: str, order: KeyOrder, storage_options: Mapping[str, str] | None) -> Position | None:
+    """Return the last key of the sample; ``None`` if it has none."""
+    rows = _stored(location, storage_options)
+    return order.decode(rows.sort_by("number")["key"][-1].as_py()) if rows else None
+
+
 def read_sample(location: str, order: KeyOrder, storage_options: Mapping[str, str] | None) -> list[Position]:
     """Return the sample, in key order; empty if there is none."""
+    rows = _stored(location, storage_options)
+    if not rows:
+        return []
+    decoded = (order.decode(key) for key in rows.sort_by("number")["key"].to_pylist())
+    return [position for position in decoded if position is not None]
+
+
+def _stored(location: str, storage_options: Mapping[str, str] | None) -> pa.Table | None:
+    """Return the keys with their numbers; ``None`` if there is no sample, or if it has no keys."""
     try:
         with storage_errors(location):
             rows = DeltaTable(location, storage_options=options_of(location, storage_options)).to_pyarrow_table()
     except TableNotFoundError:
-        return []
-    decoded = (order.decode(key) for key in rows.sort_by("number")["key"].to_pylist())
-    return [position for position in decoded if position is not None]
+        return None
+    return rows if rows.num_rows else None

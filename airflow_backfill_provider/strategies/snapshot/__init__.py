@@ -3,8 +3,9 @@
 
 Ports what RisingWave made its default for views that nobody reads before they are finished. The version is pinned when
 the job is created, and all chunks are read at it. Changes since then wait in the upstream's log: a window ends at the
-pinned version until all files are read, and then moves on by bounded steps. One difference: here the log that waits is
-the upstream's own, so it is kept only as long as the upstream keeps it.
+pinned version until all files are read, and then moves on by bounded steps, in at most ten epochs
+(:mod:`~airflow_backfill_provider.core.replay`). One difference: here the log that waits is the upstream's own, so it is
+kept only as long as the upstream keeps it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from airflow_backfill_provider.strategies.snapshot.scan import SnapshotScan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.job import BackfillJob
     from airflow_backfill_provider.core.offset import HistoryPoint, Offset
     from airflow_backfill_provider.core.progress import BackfillState
+    from airflow_backfill_provider.core.replay import ReplayEpoch
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.engine.job_rows import PlacedRows
     from airflow_backfill_provider.sources.base import Source
@@ -114,6 +117,13 @@ class Snapshot(Strategy):
 
         return None if state.completed or are_files_read(state) else settings.first_offset
 
+    def replay(self, state: BackfillState, previous: Barrier | None, backlog: int) -> ReplayEpoch | None:
+        """Return the next epoch of the replay once all files are read."""
+        from airflow_backfill_provider.core.replay import ReplayEpoch
+        from airflow_backfill_provider.strategies.snapshot.planning import are_files_read
+
+        return ReplayEpoch.following(previous, backlog=backlog) if are_files_read(state) else None
+
     def window_end(
         self,
         settings: JobSettings,
@@ -123,12 +133,21 @@ class Snapshot(Strategy):
         newest: Offset,
         *,
         rate_limit: int | None,
+        replay: ReplayEpoch | None = None,
     ) -> Offset:
         """Return the pinned version until all files are read, and then the end of the next step."""
         from airflow_backfill_provider.strategies.snapshot.planning import replay_end
 
-        del settings
-        return replay_end(state, upstream, from_offset, newest, rate_limit=rate_limit)
+        del settings, state
+        return replay_end(replay, upstream, from_offset, newest, rate_limit=rate_limit)
+
+    def last_epochs(self, replay: ReplayEpoch | None) -> str:
+        """Describe the replay, or what is left of it."""
+        from airflow_backfill_provider.core.replay import described
+
+        if replay is None:
+            return f"once all files are read, {described(1)}"
+        return f"all files are read; {described(replay.number)}"
 
     def placed(
         self, spark: SparkSession, settings: JobSettings, upstream: Source, storage_options: Mapping[str, str] | None

@@ -11,19 +11,13 @@ from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import CLOSE_ENOUGH, SCAN_FACTOR, ChunkPlan
 from airflow_backfill_provider.core.progress import BackfillState, InProgress, position_of
+from airflow_backfill_provider.core.replay import ReplayEpoch
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.shared_position import shared
 from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, before_file, place_of
-
-REPLAYS = 8
-"""
-Each epoch of the replay covers at least one eighth of the versions that are left.
-
-So it ends, however small the rate limit, unless an epoch takes as long as eight epochs' changes need to arrive.
-"""
 
 
 def files_of(upstream: Source) -> NumberedFiles:
@@ -44,14 +38,20 @@ def are_files_read(state: BackfillState) -> bool:
 
 
 def replay_end(
-    state: BackfillState, upstream: Source, after: Offset, newest: Offset, *, rate_limit: int | None
+    replay: ReplayEpoch | None, upstream: Source, after: Offset, newest: Offset, *, rate_limit: int | None
 ) -> Offset:
-    """Return where the next window ends: nowhere new while files are read, then after about as many changes as fit."""
-    if not are_files_read(state):
+    """
+    Return where the next window ends.
+
+    :param replay: the epoch of the replay; ``None`` while files are read: then the window ends nowhere new.
+    :param rate_limit: about how many changes fit into it. Counts come from the upstream's writers and may be wrong, so
+        it covers a number of versions at least.
+    """
+    if replay is None:
         return after
-    if rate_limit is None:
+    if rate_limit is None or replay.takes_all:
         return newest
-    return files_of(upstream).few_changes(after, newest, rows=rate_limit, steps=newest.distance_from(after) // REPLAYS)
+    return files_of(upstream).few_changes(after, newest, rows=rate_limit, steps=replay.least_steps)
 
 
 def plan_files(situation: Situation) -> SnapshotPlan:

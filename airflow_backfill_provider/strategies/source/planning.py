@@ -48,7 +48,7 @@ def plan_splits(situation: Situation, scan: VnodeScan) -> SnapshotPlan:
                 warnings=splits.require_kept(places_of(scan, ranges, bounds)),
             )
         )
-    return SnapshotPlan(bounds.size, tuple(part for part in parts if part.ranges), owned)
+    return SnapshotPlan(bounds.size, tuple(part for part in parts if part.ranges), owned, unread=sum(left))
 
 
 def _without_lost(bounds: SplitBounds, beginnings: Mapping[int, int]) -> SplitBounds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 
+import pytest
 from rich.console import Console
 
 from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
@@ -54,6 +55,13 @@ def test_a_lag_is_counted_in_the_upstream_s_own_unit():
     show_status(status, console)
     assert "kept log    3.0 MiB, 5.0 GiB left" in console.file.getvalue()
     assert "view at none yet, newest is position 2000 (lag 1.5 KiB)" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(("number", "said"), [(4, "of at most 10"), (12, "which takes all changes that are left")])
+def test_the_status_of_a_replay_says_when_it_ends(number, said):
+    console = Console(file=io.StringIO(), width=200)
+    show_status(late_status().model_copy(update={"replay_epoch": number}), console)
+    assert f"replay      epoch {number} {said}" in console.file.getvalue()
 
 
 def test_the_view_suits_the_output():

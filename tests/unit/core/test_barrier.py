@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core.barrier import (
     Barrier,
+    CountedRows,
     Mutation,
     PinnedMutation,
     PinnedPart,
@@ -77,6 +78,9 @@ NOT_DECIDING = {
         (PinnedMutation(mutation=Mutation.PAUSE, requested_by="somebody", requested_at=NOW),),
     ],
     "settings_sequence": 9,
+    "replay": 4,
+    "unread": CountedRows(rows=12, epochs=3),
+    "held_up": 3,
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],
     "injected_at": NOW + dt.timedelta(days=1),

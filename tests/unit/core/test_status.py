@@ -139,6 +139,14 @@ def test_a_state_of_a_later_epoch_than_the_log_is_not_finished_yet():
     assert (status.epoch, status.pinned_epoch) == (1, 2)
 
 
+def test_a_replay_has_a_number_until_the_view_is_finished():
+    barriers, commits = running(2)
+    barriers[-1] = barriers[-1].model_copy(update={"replay": 4})
+    assert status_of(InProgress((9,), 1000), barriers, commits).replay_epoch == 4
+    commits[-1] = commit_of(barriers[-1], completed=True)
+    assert status_of(Completed((9,), 1000), barriers, commits).replay_epoch == 0
+
+
 def test_an_empty_upstream_that_completed_is_all_of_it():
     """Design §5.7."""
     barriers, commits = running(1, rows=0, completed=True, snapshot_read_row_count=0)

@@ -35,6 +35,14 @@ def test_an_empty_upstream_takes_an_epoch(lake):
     assert (plan.rows, plan.rows_left, plan.epochs) == (0, 0, 1)
 
 
+def test_a_snapshot_is_followed_by_a_replay_of_at_most_ten_epochs(lake):
+    hidden = {"strategy": "snapshot", "visibility": "on_finish"}
+    plan = make_plan(planned(lake, range(3), **hidden).backfill)
+    assert plan.last_epochs.startswith(
+        "once all files are read, the changes since then are applied in at most 10 epochs"
+    )
+
+
 def test_a_named_upstream_is_planned_if_its_location_is_given(lake):
     """Without Spark nobody can look it up, and the view's location is not needed."""
     backfilling = planned(lake, range(3))

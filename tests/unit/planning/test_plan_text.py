@@ -100,6 +100,11 @@ def test_rate_limit_and_parallelism():
     assert facts(parallelism=4)["parallel"] == "4 task runs share each epoch"
 
 
+def test_what_the_last_epochs_do():
+    assert "afterwards" not in facts()
+    assert facts(last_epochs="all files are read")["afterwards"] == "all files are read"
+
+
 def test_warnings_come_last_and_all_of_them():
     found = describe_plan(plan_of(warnings=("one", "two"))).facts
     assert found[-2:] == (("warning", "one"), ("warning", "two"))

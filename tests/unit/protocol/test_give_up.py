@@ -7,13 +7,15 @@ from contextlib import suppress
 import pytest
 
 from airflow_backfill_provider.core.errors import (
+    DuplicateKeyError,
     EpochFailedError,
     EpochGivenUpError,
     QueryFailedError,
 )
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
-from tests.builders import PAID
+from airflow_backfill_provider.protocol.give_up import given_up_error
+from tests.builders import PAID, barrier_of, job_of, settings_of
 from tests.property.backfilling import Backfilling
 from tests.property.memory_engine import BAD
 from tests.unit.protocol import give_up_helpers
@@ -27,6 +29,27 @@ dying = give_up_helpers.dying
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 TASK_RUN = Requester(dag_id="d", run_id="r", task_id="t")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "error", "barrier", "advice"),
+    [
+        ("no_shuffle", QueryFailedError, {}, "no rebuild is needed"),
+        (
+            "snapshot",
+            QueryFailedError,
+            {},
+            "are read as of version 0 until all are read, so the next epoch fails in the",
+        ),
+        ("snapshot", QueryFailedError, {"replay": 3}, "no rebuild is needed"),
+        ("snapshot", QueryFailedError, {"parts": ()}, "no rebuild is needed"),
+        ("snapshot", DuplicateKeyError, {}, "no rebuild is needed"),
+    ],
+)
+def test_the_error_says_whether_the_next_epoch_can_be_better(strategy, error, barrier, advice):
+    """While ``snapshot`` reads files, it reads the same version again, and a correction comes after it."""
+    settings = settings_of(job_of(strategy=strategy), strategy=strategy)
+    assert advice in str(given_up_error(error("why"), barrier_of(**barrier), settings))
 
 
 # --- what is left, and what comes next ------------------------------------------------------------

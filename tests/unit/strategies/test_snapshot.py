@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.replay import ReplayEpoch
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies.evidence import Evidence
 from airflow_backfill_provider.strategies.snapshot import FILES, Snapshot
@@ -84,3 +85,11 @@ def test_its_list_of_files_is_removed(tmp_path):
     KIND.clean_up(settings, None)
     assert not listed.exists()
     KIND.clean_up(settings, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(3, "all files are read; the changes since then are applied in at most 8"), (10, "all files are read; the next")],
+)
+def test_the_dry_run_describes_the_rest_of_the_replay(number, said):
+    assert KIND.last_epochs(ReplayEpoch(number=number, backlog=9)).startswith(said)

@@ -126,12 +126,26 @@ def test_files_have_bounds_and_exact_keys(files):
     create(files)
     read_ahead(files, READINGS[0], (1, "b"), (1, "a"), (5, "b"))
     read_ahead(files, READINGS[1], (7, "z"))
-    found, keys = files.statistics(ORDER)
+    found, keys = files.statistics(ORDER, files.readings(ORDER))
     assert sorted((file.row_count, file.lower, file.upper) for file in found if file.row_count) == [
         (1, (7, "z"), (7, "z")),
         (3, (1, "b"), (5, "a")),
     ]
     assert [keys.nth(found, EVERYTHING, n) for n in range(1, 6)] == [(1, "b"), (1, "a"), (5, "b"), (7, "z"), None]
+
+
+def test_rows_that_were_read_again_have_no_files(files):
+    """I4: a server that dies leaves rows that do not count, and each death leaves more of them."""
+    create(files)
+    stale = [again(epoch, None, (9, "a")) for epoch in (1, 2)]
+    for reading in [*stale, again(3, None, (7, "a"))]:
+        read_ahead(files, reading, (1, "b"), (reading.epoch, "c"))
+    readings = files.readings(ORDER)
+    assert [reading.epoch for reading in readings] == [3]
+    found, keys = files.statistics(ORDER, readings)
+    assert [file.row_count for file in found] == [2]
+    assert [keys.nth(found, EVERYTHING, n) for n in range(1, 4)] == [(1, "b"), (3, "c"), None]
+    assert files.statistics(ORDER, [])[0] == []
 
 
 def test_a_dropped_table_leaves_nothing(files):
@@ -171,7 +185,7 @@ def test_a_damaged_log_is_an_error_of_the_state_that_says_what_to_do(files):
     assert f"the rows that were read ahead, at {files.path}, are damaged" in str(refused.value)
     assert "restore them, or rebuild the job" in str(refused.value)
     with pytest.raises(StateError, match="are damaged"):
-        files.statistics(ORDER)
+        files.statistics(ORDER, [])
 
 
 def test_a_data_file_that_is_gone_is_named(files):
@@ -179,6 +193,6 @@ def test_a_data_file_that_is_gone_is_named(files):
     read_ahead(files, READINGS[0], (1, "b"))
     for file in Path(files.path).glob("*.parquet"):
         file.unlink()
-    found, keys = files.statistics(ORDER)
+    found, keys = files.statistics(ORDER, files.readings(ORDER))
     with pytest.raises(DataFileError, match="is gone"):
         keys.nth(found, KeyRange((0,), None), 1)

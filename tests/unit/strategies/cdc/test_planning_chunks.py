@@ -198,6 +198,13 @@ def test_rows_that_were_read_after_the_window_s_end_wait(upstream, location, mon
     assert ranges == ((expected,), False)
 
 
+@pytest.mark.parametrize("deaths", [1, 5])
+def test_rows_that_a_dying_server_left_do_not_count_against_the_rate_limit(upstream, location, deaths):
+    """I4: their range was read again, and a chunk has as many rows as the rate limit allows."""
+    stale = [(None, 9, range(10))] * deaths
+    assert planned(upstream, location, [*stale, A, B], rate_limit=12) == ((KeyRange(None, (11,)),), False)
+
+
 def test_a_window_before_all_that_was_read_appends_nothing(upstream, location, monkeypatch):
     monkeypatch.setattr(upstream, "marks", Marks({1: Offset(99)}))
     assert planned(upstream, location, [A]) == ((), True)

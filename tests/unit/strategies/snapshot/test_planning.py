@@ -10,9 +10,11 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState, InProgress
+from airflow_backfill_provider.core.replay import MOST_EPOCHS, ReplayEpoch
 from airflow_backfill_provider.sources.numbered_files import NumberedFile
+from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import Situation
-from airflow_backfill_provider.strategies.snapshot.planning import REPLAYS, files_of, plan_files, replay_end
+from airflow_backfill_provider.strategies.snapshot.planning import files_of, plan_files, replay_end
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END
 from tests.builders import job_of, settings_of
 
@@ -138,22 +140,33 @@ def test_a_warning_says_that_files_are_opened_again_and_again():
     assert plan(file(400), rate_limit=100).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("position", "rate_limit", "end", "asked"),
-    [
-        (None, 5, V0, []),
-        ((2, 1), 5, V0, []),
-        (FILES_END, None, Offset(40), []),
-        (FILES_END, 5, Offset(5), [{"rows": 5, "steps": 36 // REPLAYS}]),
-        (FILES_END, 0, Offset(5), [{"rows": 0, "steps": 36 // REPLAYS}]),
-    ],
-)
-def test_the_window_stays_at_the_pinned_version_until_all_files_are_read(position, rate_limit, end, asked):
-    upstream, wanted = Upstream(()), settings(rate_limit)
-    state = wanted.scan.initial(0)
+@pytest.mark.parametrize(("position", "number"), [(None, None), ((2, 1), None), (FILES_END, 1)])
+def test_the_replay_begins_once_all_files_are_read(position, number):
+    state = settings(5).scan.initial(0)
     if position is not None:
         state = BackfillState(1, (InProgress(position, 1),) * len(state.vnodes))
-    assert replay_end(state, upstream, V0, Offset(40), rate_limit=rate_limit) == end
+    replay = KINDS.named("snapshot").replay(state, None, 36)
+    assert (replay and replay.number) == number
+
+
+@pytest.mark.parametrize(
+    ("number", "rate_limit", "end", "asked"),
+    [
+        (None, 5, V0, []),
+        (None, None, V0, []),
+        (1, None, Offset(40), []),
+        (1, 5, Offset(5), [{"rows": 5, "steps": 4}]),
+        (1, 0, Offset(5), [{"rows": 0, "steps": 4}]),
+        (9, 5, Offset(5), [{"rows": 5, "steps": 18}]),
+        (MOST_EPOCHS, 5, Offset(40), []),
+        (MOST_EPOCHS + 3, 0, Offset(40), []),
+    ],
+)
+def test_the_window_stays_at_the_pinned_version_until_all_files_are_read(number, rate_limit, end, asked):
+    """I4: then each epoch covers a growing share of what is left, and the tenth all of it."""
+    upstream = Upstream(())
+    replay = None if number is None else ReplayEpoch(number=number, backlog=36)
+    assert replay_end(replay, upstream, V0, Offset(40), rate_limit=rate_limit) == end
     assert upstream.asked == asked
 
 
