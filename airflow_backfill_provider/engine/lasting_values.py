@@ -17,15 +17,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import is_moving_text
-from airflow_backfill_provider.engine.query import Query, over_rows
+from airflow_backfill_provider.engine.query import WHOLE_PLANS, Query, over_rows, require_checked
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
 
-_WHOLE_PLANS = {
-    # Plans must not be truncated, and constants must stay as in the query.
-    "spark.sql.maxPlanStringLength": str(2**31 - 100),
-    "spark.sql.maxMetadataStringLength": str(2**31 - 100),
-    "spark.sql.debug.maxToStringFields": "1000000",
+_UNCHANGED_PLANS = {
+    **WHOLE_PLANS,
+    # Constants must stay as in the query.
     "spark.sql.optimizer.excludedRules": ",".join(
         f"org.apache.spark.sql.catalyst.optimizer.{rule}"
         for rule in ("ConstantFolding", "ConvertToLocalRelation", "PropagateEmptyRelation", "PruneFilters")
@@ -72,10 +70,11 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     :param rows: the upstream's used columns.
     :raises InvalidJobError: with the expression, and what to write instead.
     """
+    require_checked(spark, query, rows)
     schema = rows.schema
     # An empty relation, so that planning does not read the upstream's files.
     empty = spark.createDataFrame([], schema)
-    with query_errors(), session_settings(spark, _WHOLE_PLANS):
+    with query_errors(), session_settings(spark, _UNCHANGED_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
         explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import is_moving_text, quote
-from airflow_backfill_provider.shapes.base import QueryLineage, ShapedQuery, Units
+from airflow_backfill_provider.shapes.base import OF_ROWS, QueryLineage, ShapedQuery, Units
 from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.row.columns import possible_columns
 from airflow_backfill_provider.shapes.row.functions import (
@@ -83,6 +84,8 @@ class RowQuery(ShapedQuery):
     levels: tuple[Level, ...]
     words: frozenset[str]
     _selected_words: frozenset[str]
+
+    plan_nodes: ClassVar[Collection[str]] = OF_ROWS
 
     @property
     def has_star(self) -> bool:
