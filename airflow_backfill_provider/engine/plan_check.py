@@ -26,8 +26,7 @@ _ROWS = frozenset({"LocalRelation", "LogicalRDD"})
 """Nodes of rows that the session itself holds; other relations are tables, views, files and functions."""
 
 _REFLECTION = re.compile(r"\b(?:try_)?(?:reflect|java_method)\(", re.IGNORECASE)
-_ESCAPE = re.compile(r"""\\["']|\\\\(?=")|\\.|[\r\n]""", re.DOTALL)
-_KEPT_ESCAPES = frozenset({"\\'", '\\"', "\\\\"})
+_ESCAPE = re.compile(r"""(?P<quote>\\["']|\\\\(?="))|\\.|[\r\n]""", re.DOTALL)
 _LINE_END = "␤"
 
 
@@ -88,7 +87,7 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
         if node.name not in {*nodes, "SubqueryAlias", "View", *_ROWS}:
             raise _unannounced(f"has {node.name}, which no check of the query's text found")
         if len(node.children) > 1 and node.name != "WithCTE":
-            raise _unannounced(f"has a subquery in {node.name}, which no check of the query's text found")
+            raise _unannounced(f"has {node.name} over several relations, which no check of the query's text found")
         defined += node.name == "CTERelationDef"
         read += node.name == "CTERelationRef"
     if bound != 1 or sum(node.name in _ROWS for node in root) != 1:
@@ -103,7 +102,7 @@ def _harmless(written: str, token: SparkToken) -> str:
     """Return a token without what may make a line of a plan, or look like a call."""
     match token.kind:
         case TokenKind.TEXT:
-            content = _ESCAPE.sub(lambda found: found.group() if found.group() in _KEPT_ESCAPES else " ", written[1:-1])
+            content = _ESCAPE.sub(lambda found: found["quote"] or " ", written[1:-1])
             return written[0] + _without_calls(content) + written[-1]
         case TokenKind.RAW_TEXT:
             return _without_calls(written.replace("\r", " ").replace("\n", " ").replace("\\", " "))
@@ -144,7 +143,10 @@ def _tree(lines: Sequence[str]) -> _Node:
     for line in lines:
         found = _NODE.fullmatch(line)
         depth = len(found["indent"]) // 3 if found else 0
-        if found is None or depth > len(path) or (depth == 0) is not (not path):
+        if depth > len(path):
+            # Spark indents the plans inside of expressions by one more level.
+            raise _unannounced("has a subquery, which no check of the query's text found")
+        if found is None or (depth == 0) is not (not path):
             raise _unannounced("has a line that is no operator")
         node = _Node(found["name"], found["rest"])
         del path[depth:]
