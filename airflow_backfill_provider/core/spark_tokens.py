@@ -10,6 +10,7 @@ compares it with Spark's lexer.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ _TOKENS = (
     (TokenKind.OPERATOR, re.compile(r"<=>|>>>|[<>!=]=|[!<]>|![<>]|=>|->|::|\|\||\|>|<<|>>|[-+*/%~&|^<>=!?:;,.()[\]]")),
 )
 
+_ESCAPE = re.compile(
+    r"\\(?:u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|(?P<octal>[01][0-7]{2})|(?P<one>.))", re.DOTALL
+)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
 _FOLDED = frozenset("ıſ")
 """Letters whose upper case is an ASCII letter: to Spark, a keyword may be written with them."""
 
@@ -108,10 +114,30 @@ def without_gaps(text: str) -> str:
     return "".join(written)
 
 
+def text_value(written: str) -> str:
+    """
+    Return the value of a text literal as Spark reads it.
+
+    :param written: the whole literal, with its quotes.
+    """
+    quote = written[0]
+    value = _ESCAPE.sub(_unescaped, written[1:-1].replace(quote * 2, f"\\{quote}"))
+    # Two escapes may be the halves of one character.
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def place(text: str, position: int) -> str:
     """Return the name of a place in a text, for messages."""
     line = text.count("\n", 0, position) + 1
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if code := found["short"] or found["long"]:
+        return chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else "\ufffd"
+    if octal := found["octal"]:
+        return chr(int(octal, 8))
+    return _ESCAPED.get(found["one"], found["one"])
 
 
 def _gap(text: str, position: int) -> int:

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import SparkToken, TokenKind, place, spark_tokens, without_gaps
+from airflow_backfill_provider.core.spark_tokens import SparkToken, TokenKind, place, spark_tokens, text_value, without_gaps
 from airflow_backfill_provider.core.sql import RELATION
 
 _LITERALS = {
@@ -145,12 +145,15 @@ def _agree(text: str, spark: SparkToken, other: Sequence[Token]) -> bool:
 
 
 def _merged(text: str, spark: SparkToken, other: Sequence[Token]) -> Sequence[Token]:
-    """Return one token for a text with doubled quotes, which sqlglot takes for several texts."""
-    if spark.kind is not TokenKind.TEXT or len(other) == 1:
+    """
+    Return sqlglot's tokens, but one token with Spark's value for a text.
+
+    sqlglot takes a text with doubled quotes for several texts, and reads some escapes otherwise.
+    """
+    if spark.kind is not TokenKind.TEXT:
         return other
-    first, quote = other[0], text[spark.start]
-    whole = quote.join(token.text for token in other)
-    return [Token(TokenType.STRING, whole, first.line, first.col, spark.start, spark.end - 1, [])]
+    first, value = other[0], text_value(text[spark.start : spark.end])
+    return [Token(TokenType.STRING, value, first.line, first.col, spark.start, spark.end - 1, [])]
 
 
 def _is_keyword(other: Sequence[Token]) -> bool:

@@ -29,6 +29,7 @@ from airflow_backfill_provider.shapes.row.functions import (
     AGGREGATES,
     GENERATORS,
     NON_DETERMINISTIC,
+    ROW_FUNCTIONS,
     identifier_clauses,
     refuse_other_functions,
 )
@@ -223,7 +224,7 @@ def check_query(text: str) -> RowQuery:
         _refuse_expressions(level.select)
     for level in levels[1:]:
         _refuse_stars_in_expressions(level.select)
-    refuse_other_functions(query.tokens)
+    refuse_other_functions(query.tokens, ROW_FUNCTIONS)
     innermost = levels[0]
     return RowQuery(
         text=query.text,

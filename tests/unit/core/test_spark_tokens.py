@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import TokenKind, spark_tokens, without_gaps
+from airflow_backfill_provider.core.spark_tokens import TokenKind, spark_tokens, text_value, without_gaps
 
 
 def cut(text: str) -> list[str]:
@@ -92,3 +92,22 @@ def test_tokens_have_kinds() -> None:
         *(TokenKind.WORD, TokenKind.HINT, TokenKind.TEXT, TokenKind.OPERATOR, TokenKind.RAW_TEXT, TokenKind.OPERATOR),
         *(TokenKind.QUOTED_NAME, TokenKind.OPERATOR, TokenKind.NUMBER),
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("'a''b'", "a'b"),
+        ('"a""b\'c"', "a\"b'c"),
+        (r"'a\'b\"c\\'", "a'b\"c\\"),
+        (r"'\u0041\U00000042\103'", "ABC"),
+        (r"'\ud83d\ude00'", "😀"),
+        (r"'\b\n\r\t\Z\0'", "\b\n\r\t\x1a\0"),
+        (r"'\%\_'", r"\%\_"),
+        (r"'\q\u12\x41\377'", "qu12x41377"),
+        ("'\\\n'", "\n"),
+        (r"'\UFFFFFFFF'", "\ufffd"),
+    ],
+)
+def test_a_text_has_the_value_that_spark_reads(written: str, value: str) -> None:
+    assert text_value(written) == value
