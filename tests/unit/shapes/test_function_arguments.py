@@ -8,6 +8,8 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.row.query import check_query
 
 _METADATA = '{"type":"struct","fields":[{"name":"a","type":"string","nullable":true,"metadata":{"EXISTS_DEFAULT":"1"}}]}'
+_ESCAPED = _METADATA.replace("metadata", r"meta\\u0064ata")
+_TWICE = _METADATA.replace('"metadata":', '"metadata":{},"metadata":')[:-3] + ',"metadata":{}}]}'
 _PLAIN = _METADATA.replace('"EXISTS_DEFAULT":"1"', '"comment":"what we sell"')
 
 
@@ -44,8 +46,8 @@ _PLAIN = _METADATA.replace('"EXISTS_DEFAULT":"1"', '"comment":"what we sell"')
         (f"from_json(a, '{_METADATA}')", "more than names and types"),
         (rf"from_json(a, '\u007b{_METADATA[1:]}')", "more than names and types"),
         ("from_json(a, '{\"type\":')", "more than names and types"),
-        (f"from_json(a, '{_METADATA.replace('EXISTS_', 'EXISTS' + chr(92) * 2 + 'u005f')}')", "more than names and types"),
-        (f"from_json(a, '{_METADATA.replace('"metadata":', '"metadata":{},"metadata":')}')", "more than names and types"),
+        (f"from_json(a, '{_ESCAPED}')", "more than names and types"),
+        (f"from_json(a, '{_TWICE}')", "more than names and types"),
         ("from_json(a, concat('{', '}'))", "a schema that is not a plain text"),
         ("from_json(a, schema_of_json('{}') || '')", "a schema that is not a plain text"),
         ("from_csv(a, upper('b int'))", "a schema that is not a plain text"),
