@@ -120,6 +120,8 @@ def text_value(written: str) -> str:
 
     :param written: the whole literal, with its quotes.
     """
+    if written[0] in "rR":
+        return written[2:-1]
     quote = written[0]
     value = _ESCAPE.sub(_unescaped, written[1:-1].replace(quote * 2, f"\\{quote}"))
     # Two escapes may be the halves of one character.

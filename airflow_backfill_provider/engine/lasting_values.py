@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.sql import is_moving_text
+from airflow_backfill_provider.core.spark_tokens import TokenKind, spark_tokens, text_value
+from airflow_backfill_provider.core.sql import is_moving_text, text_literal
 from airflow_backfill_provider.engine.query import WHOLE_PLANS, Query, over_rows, require_checked
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
@@ -40,6 +41,9 @@ _CALL = re.compile(r"^([a-z_0-9]+)\(")
 _BRANCH = re.compile(r" (?:THEN|ELSE) (.*?)(?= WHEN | ELSE | END)")
 _MENTIONED_ID = re.compile(r"#\d+L?")
 _HOLDS_TEXT = re.compile(r"string|char|variant")
+
+_DATE = re.compile(r"\s*[+-]?\d{4,7}(?:-\d{1,2}(?:-\d{1,2}(?:[ T].*)?)?)?\s*$", re.DOTALL)
+"""A text with at least a year, which is the same date or time each day."""
 
 _WHY = (
     "Spark reads a text with only a time, such as '10:15', as a time of the current day, so the value may differ "
@@ -84,7 +88,34 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     # Between the query's steps a column may have any name and type; the optimized plan shows whole expressions.
     _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schema))
     _refuse_formats(plans)
-    _refuse_dates_near(today, plans, [query.text, *schema.names])
+    for value in _values_of_dates(spark, query.text):
+        plans = plans.replace(value, "")
+    _refuse_dates_near(today, plans, [query.text, schema.json()])
+
+
+def _values_of_dates(spark: SparkSession, text: str) -> list[str]:
+    """
+    Return the dates and times that a query's texts stand for, as plans show them, the longest first.
+
+    A text such as '2026-11' or one with an offset from UTC is shown as another date than it contains.
+    """
+    dates = {literal for literal in _texts(text) if _DATE.match(literal)}
+    if not dates:
+        return []
+    casts = [
+        f"CAST(try_cast({text_literal(date)} AS {kind}) AS STRING)"
+        for date in sorted(dates)
+        for kind in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+    ]
+    found = spark.sql(f"SELECT {', '.join(casts)}").collect()[0]
+    return sorted({str(value) for value in found if value is not None}, key=lambda value: (-len(value), value))
+
+
+def _texts(sql: str) -> Iterator[str]:
+    """Yield the values of a query's text literals."""
+    for token in spark_tokens(sql):
+        if token.kind in {TokenKind.TEXT, TokenKind.RAW_TEXT}:
+            yield text_value(sql[token.start : token.end])
 
 
 def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
@@ -130,7 +161,8 @@ def _refuse_dates_near(today: date, plans: str, known: Sequence[str]) -> None:
     """
     Refuse a plan with a date close to today that the query does not contain.
 
-    :param known: the query, and the names of the columns.
+    :param plans: the plans, without the values of the query's own dates.
+    :param known: the query, and the upstream's columns.
     """
     for days in (-1, 0, 1):
         day = today + timedelta(days=days)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import SparkToken, TokenKind, spark_tokens
+from airflow_backfill_provider.core.spark_tokens import SparkToken, TokenKind, spark_tokens, text_value
+from airflow_backfill_provider.core.sql import text_literal
 
 _SECTIONS = tuple(
     f"== {name} ==" for name in ("Parsed Logical Plan", "Analyzed Logical Plan", "Optimized Logical Plan")
@@ -26,7 +27,9 @@ _ROWS = frozenset({"LocalRelation", "LogicalRDD"})
 """Nodes of rows that the session itself holds; other relations are tables, views, files and functions."""
 
 _REFLECTION = re.compile(r"\b(?:try_)?(?:reflect|java_method)\(", re.IGNORECASE)
-_ESCAPE = re.compile(r"""(?P<quote>\\["']|\\\\(?="))|\\.|[\r\n]""", re.DOTALL)
+_LINE_OR_ESCAPE = re.compile(r"""\\(?!")|[\r\n]""")
+"""What is or may become the end of a line: a schema in JSON has escapes of its own."""
+
 _LINE_END = "␤"
 
 
@@ -101,11 +104,8 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
 def _harmless(written: str, token: SparkToken) -> str:
     """Return a token without what may make a line of a plan, or look like a call."""
     match token.kind:
-        case TokenKind.TEXT:
-            content = _ESCAPE.sub(lambda found: found["quote"] or " ", written[1:-1])
-            return written[0] + _without_calls(content) + written[-1]
-        case TokenKind.RAW_TEXT:
-            return _without_calls(written.replace("\r", " ").replace("\n", " ").replace("\\", " "))
+        case TokenKind.TEXT | TokenKind.RAW_TEXT:
+            return text_literal(_without_calls(_LINE_OR_ESCAPE.sub(" ", text_value(written))))
         case TokenKind.QUOTED_NAME:
             return _harmless_name(written)
         case _:

@@ -17,7 +17,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 
-_TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _SCHEMA_FUNCTIONS = frozenset({"schema_of_csv", "schema_of_json", "schema_of_xml"})
@@ -126,12 +125,12 @@ def _arguments(tokens: Sequence[Token], opening: int) -> Iterator[list[Token]]:
 
 def _require_options(function: str, known: FormatFunction, argument: Sequence[Token]) -> None:
     """Refuse options other than ``map('name', 'value', …)`` with names from the list."""
-    is_map = [token.text.lower() for token in argument[:2]] == ["map", "("] and argument[0].token_type not in _TEXTS
+    is_map = [token.text.lower() for token in argument[:2]] == ["map", "("] and argument[0].token_type != TokenType.STRING
     pairs = list(_arguments(argument, 1)) if is_map else []
     if not is_map or _end(argument) != len(argument) or (pairs != [[]] and len(pairs) % 2):
         raise InvalidJobError(f"the query calls {function} with options in another form than map('name', 'value', …)")
     for name, value in zip(pairs[::2], pairs[1::2], strict=False):
-        if len(name) != 1 or len(value) != 1 or not {name[0].token_type, value[0].token_type} <= _TEXTS:
+        if [token.token_type for token in (*name, *value)] != [TokenType.STRING] * 2 or len(name) != 1:
             raise InvalidJobError(
                 f"the query calls {function} with options that are not plain texts; write them as "
                 "map('name', 'value', …)"
@@ -145,8 +144,7 @@ def _require_options(function: str, known: FormatFunction, argument: Sequence[To
 
 def _require_schema(function: str, argument: Sequence[Token]) -> None:
     """Refuse a schema that is not a plain text, and one in JSON with more than names and types."""
-    types = {token.token_type for token in argument}
-    if argument and types <= _TEXTS:
+    if {token.token_type for token in argument} == {TokenType.STRING}:
         text = "".join(token.text for token in argument)
         if _has_definitions(text):
             raise InvalidJobError(

@@ -148,9 +148,10 @@ def _merged(text: str, spark: SparkToken, other: Sequence[Token]) -> Sequence[To
     """
     Return sqlglot's tokens, but one token with Spark's value for a text.
 
-    sqlglot takes a text with doubled quotes for several texts, and reads some escapes otherwise.
+    sqlglot takes a text with doubled quotes for several texts, and reads some escapes otherwise. Its parser expects no
+    raw text where it may be.
     """
-    if spark.kind is not TokenKind.TEXT:
+    if spark.kind not in {TokenKind.TEXT, TokenKind.RAW_TEXT}:
         return other
     first, value = other[0], text_value(text[spark.start : spark.end])
     return [Token(TokenType.STRING, value, first.line, first.col, spark.start, spark.end - 1, [])]

@@ -106,6 +106,7 @@ def test_tokens_have_kinds() -> None:
         (r"'\%\_'", r"\%\_"),
         (r"'\q\u12\x41\377'", "qu12x41377"),
         ("'\\\n'", "\n"),
+        (r"r'\n'", r"\n"),
         (r"'\UFFFFFFFF'", "\ufffd"),
     ],
 )
