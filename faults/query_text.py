@@ -52,7 +52,9 @@ _FRAMES = (
     "FROM upstream{}|> EXTEND{}id + 1 AS y{}|> SELECT{}y{}",
     "SELECT {}\"b\"{}, `t`{}, r'c'{}FROM upstream{}",
 )
-_READS_OTHERS = re.compile(r"\.(\w*Subquery|Exists|ListQuery|\w*ScriptTransformation|Union|Join|LateralJoin|\w*TableValuedFunction)$")
+_READS_OTHERS = re.compile(
+    r"\.(\w*Subquery|Exists|ListQuery|\w*ScriptTransformation|Union|Join|LateralJoin|\w*TableValuedFunction)$"
+)
 
 
 def a_text(random: random.Random) -> str:
@@ -81,10 +83,10 @@ class _Spark:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        jvm: Any = spark._jvm
+        jvm: Any = spark._jvm  # noqa: SLF001 - the judge is Spark's own parser
         self._parsers = jvm.org.apache.spark.sql.catalyst.parser
         self._streams = jvm.org.antlr.v4.runtime.CharStreams
-        self._parser = spark._jsparkSession.sessionState().sqlParser()
+        self._parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
         self.rows: DataFrame = spark.createDataFrame([(1, "a"), (2, "b")], "id BIGINT, t STRING")
 
     def tokens(self, text: str) -> list[tuple[int, int]]:

@@ -170,7 +170,9 @@ def _end_of_comment(text: str, position: int) -> int:
         depth += 1 if edge.group() == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise InvalidJobError(f"the query has a syntax error: a comment is not closed ({place(text, position)}); close it with */")
+    raise InvalidJobError(
+        f"the query has a syntax error: a comment is not closed ({place(text, position)}); close it with */"
+    )
 
 
 def _token(text: str, position: int) -> SparkToken:
@@ -188,7 +190,9 @@ def _token(text: str, position: int) -> SparkToken:
             return SparkToken(kind, position, found.end())
     character = text[position]
     if character in "'\"`":
-        raise InvalidJobError(f"the query has a syntax error: a quote is not closed ({place(text, position)}); close it")
+        raise InvalidJobError(
+            f"the query has a syntax error: a quote is not closed ({place(text, position)}); close it"
+        )
     raise _odd(text, position)
 
 
@@ -202,7 +206,8 @@ def _require_plain(text: str, kind: TokenKind, found: re.Match[str]) -> None:
         raise _odd(text, found.end())
     if text.startswith("*/", found.start()):
         raise InvalidJobError(
-            f"the query has a syntax error: it closes a comment that it did not open ({place(text, found.start())}); remove */"
+            "the query has a syntax error: it closes a comment that it did not open "
+            f"({place(text, found.start())}); remove */"
         )
 
 

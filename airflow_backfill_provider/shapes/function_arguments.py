@@ -56,8 +56,8 @@ _CSV = frozenset(
     quote quoteall sep unescapedquotehandling""".split()
 )
 _XML = frozenset(
-    f"""{_TIMES} {_PARSED} arrayelementname attributeprefix charset declaration encoding excludeattribute ignorenamespace
-    ignoresurroundingspaces inferschema nullvalue prefersdecimal roottag rowtag treatemptyvaluesasnulls validatename
+    f"""{_TIMES} {_PARSED} arrayelementname attributeprefix charset declaration encoding excludeattribute
+    ignorenamespace ignoresurroundingspaces inferschema nullvalue prefersdecimal roottag rowtag treatemptyvaluesasnulls validatename
     valuetag wildcardcolname""".split()
 )
 _AVRO = frozenset(
@@ -125,7 +125,9 @@ def _arguments(tokens: Sequence[Token], opening: int) -> Iterator[list[Token]]:
 
 def _require_options(function: str, known: FormatFunction, argument: Sequence[Token]) -> None:
     """Refuse options other than ``map('name', 'value', …)`` with names from the list."""
-    is_map = [token.text.lower() for token in argument[:2]] == ["map", "("] and argument[0].token_type != TokenType.STRING
+    is_map = [token.text.lower() for token in argument[:2]] == ["map", "("] and argument[
+        0
+    ].token_type != TokenType.STRING
     pairs = list(_arguments(argument, 1)) if is_map else []
     if not is_map or _end(argument) != len(argument) or (pairs != [[]] and len(pairs) % 2):
         raise InvalidJobError(f"the query calls {function} with options in another form than map('name', 'value', …)")
@@ -195,7 +197,7 @@ def _has_metadata(value: Any) -> bool:
 
 
 def _require_descriptor(function: str, argument: Sequence[Sequence[Token]]) -> None:
-    """Refuse a descriptor that is not written out: a text is the path of a file, and without one Spark loads a class."""
+    """Refuse a call without the bytes of a descriptor: a text is a file's path, and without one Spark loads a class."""
     if [[token.token_type for token in found] for found in argument] != [[TokenType.HEX_STRING]]:
         raise InvalidJobError(
             f"the query calls {function} without the bytes of a descriptor, so Spark would open a file or load a "

@@ -17,7 +17,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import SparkToken, TokenKind, place, spark_tokens, text_value, without_gaps
+from airflow_backfill_provider.core.spark_tokens import (
+    SparkToken,
+    TokenKind,
+    place,
+    spark_tokens,
+    text_value,
+    without_gaps,
+)
 from airflow_backfill_provider.core.sql import RELATION
 
 _LITERALS = {
@@ -42,7 +49,7 @@ _NO_WORDS = frozenset(
 )
 """Types of tokens that are no words and no operators."""
 
-ONE_SELECT = f"the query must be one SELECT … FROM {RELATION} [WHERE …]"
+ONE_SELECT = f"the query must be one SELECT … FROM {RELATION} [WHERE …]"  # noqa: S608 - for messages
 
 _HEX = re.compile(r"[xX]'[0-9a-fA-F]*'")
 _STATEMENTS = sqlglot.Dialect.get_or_raise("spark").tokenizer_class.COMMANDS

@@ -347,4 +347,3 @@ def _step(token: Token) -> int:
 
 def _type(tokens: Sequence[Token], index: int) -> TokenType | None:
     return tokens[index].token_type if 0 <= index < len(tokens) else None
-

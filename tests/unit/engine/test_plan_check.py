@@ -116,7 +116,10 @@ def test_a_second_heading_is_refused(section: str) -> None:
         (r"""SELECT '{"a": "\\"b\\""}'""", r"""SELECT '{"a": "\\"b\\""}'"""),
         ("SELECT r'\\d\nx', `a\nb` FROM r", "SELECT ' d x', `a␤b` FROM r"),
         ("SELECT 'reflect(x)', reflect FROM r", "SELECT 'reflect[x)', reflect FROM r"),
-        ("SELECT 'a  b', from_json(t, 'a DECIMAL(3,1)')\nFROM r", "SELECT 'a  b', from_json(t, 'a DECIMAL(3,1)')\nFROM r"),
+        (
+            "SELECT 'a  b', from_json(t, 'a DECIMAL(3,1)')\nFROM r",
+            "SELECT 'a  b', from_json(t, 'a DECIMAL(3,1)')\nFROM r",
+        ),
     ],
 )
 def test_only_what_may_look_like_a_plan_is_replaced(sql: str, harmless: str) -> None:

@@ -7,7 +7,9 @@ import pytest
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.row.query import check_query
 
-_METADATA = '{"type":"struct","fields":[{"name":"a","type":"string","nullable":true,"metadata":{"EXISTS_DEFAULT":"1"}}]}'
+_METADATA = (
+    '{"type":"struct","fields":[{"name":"a","type":"string","nullable":true,"metadata":{"EXISTS_DEFAULT":"1"}}]}'
+)
 _ESCAPED = _METADATA.replace("metadata", r"meta\\u0064ata")
 _TWICE = _METADATA.replace('"metadata":', '"metadata":{},"metadata":')[:-3] + ',"metadata":{}}]}'
 _PLAIN = _METADATA.replace('"EXISTS_DEFAULT":"1"', '"comment":"what we sell"')
