@@ -57,8 +57,8 @@ _CSV = frozenset(
 )
 _XML = frozenset(
     f"""{_TIMES} {_PARSED} arrayelementname attributeprefix charset declaration encoding excludeattribute
-    ignorenamespace ignoresurroundingspaces inferschema nullvalue prefersdecimal roottag rowtag treatemptyvaluesasnulls validatename
-    valuetag wildcardcolname""".split()
+    ignorenamespace ignoresurroundingspaces inferschema nullvalue prefersdecimal roottag rowtag
+    treatemptyvaluesasnulls validatename valuetag wildcardcolname""".split()
 )
 _AVRO = frozenset(
     """avroschema datetimerebasemode enablestableidentifiersforuniontype mode positionalfieldmatching

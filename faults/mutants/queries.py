@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import QUERY_PLANS, QUERY_TEXT
+from faults.mutants.killers import QUERY_KEYS, QUERY_PLANS, QUERY_TEXT
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -13,10 +13,7 @@ MUTANTS = (
         file="airflow_backfill_provider/shapes/query_text.py",
         old="plain = without_gaps(text).strip()",
         new="plain = text.strip()",
-        killers=(
-            "tests/unit/shapes/row/test_query_keys.py"
-            "::test_hidden_keys_are_spliced_in_and_the_rest_stays_as_it_was_written",
-        ),
+        killers=(f"{QUERY_KEYS}::test_hidden_keys_are_spliced_in_and_the_rest_stays_as_it_was_written",),
     ),
     Mutant(
         name="lexers-not-compared",
