@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.plan_check import explainable, explainable_schema, require_announced_plan
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
@@ -110,7 +109,7 @@ def _check(spark: SparkSession, query: Query, schema: StructType) -> None:
             spark.sql(sql).schema  # noqa: B018 - raises the error of a query that cannot be analysed
             explained: Any = spark.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0]
     finally:
-        spark.sql(f"DROP VIEW IF EXISTS {quote(relation)}")
+        spark.catalog.dropTempView(relation)
     require_announced_plan(str(explained), relation, query.plan_nodes)
 
 

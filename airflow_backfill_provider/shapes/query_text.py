@@ -128,7 +128,8 @@ def _groups(
             yield group, others
             group, others = [], []
     if group or others or rest:
-        raise _ambiguous(text, min(token.start for token in [*group, *others, *rest]))
+        starts = [token.start for token in group], [token.start for token in (*others, *rest)]
+        raise _ambiguous(text, min(map(min, filter(None, starts))))
 
 
 def _agree(text: str, spark: SparkToken, other: Sequence[Token]) -> bool:
