@@ -78,7 +78,7 @@ def _pieces(random: random.Random, most: int) -> str:
     return "".join(random.choice(group) for group in groups)
 
 
-class _Spark:
+class Judge:
     """Spark's lexer and parser, and a relation."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -128,7 +128,7 @@ def _nodes(value: Any) -> Iterator[dict[str, Any]]:
             yield from _nodes(inside)
 
 
-def _compare_tokens(spark: _Spark, text: str) -> bool:
+def _compare_tokens(judge: Judge, text: str) -> bool:
     """Compare the tokens of a text with Spark's, and return whether it was accepted."""
     try:
         tokens = list(spark_tokens(text))
@@ -138,7 +138,7 @@ def _compare_tokens(spark: _Spark, text: str) -> bool:
     ours = [(token.start, token.end) for token in tokens if token.kind is not TokenKind.HINT]
     theirs = [
         (start, end)
-        for start, end in spark.tokens(text)
+        for start, end in judge.tokens(text)
         if not any(hint.start <= start and end <= hint.end for hint in hints)
     ]
     if ours != theirs:
@@ -146,13 +146,13 @@ def _compare_tokens(spark: _Spark, text: str) -> bool:
     return True
 
 
-def _accepted(spark: _Spark, text: str) -> RowQuery | None:
+def _accepted(judge: Judge, text: str) -> RowQuery | None:
     """Return a query that is accepted and that Spark can parse, after a look at what Spark would run."""
     try:
         query = check_query(text)
     except InvalidJobError:
         return None
-    nodes = spark.parsed(query.render("the_rows", ["id"]))
+    nodes = judge.parsed(query.render("the_rows", ["id"]))
     if nodes is None:
         return None
     names = [node["class"] for node in nodes]
@@ -168,20 +168,21 @@ def _name(function: dict[str, Any]) -> str:
     return str(function["nameParts"]).strip("[]").lower()
 
 
+def play(judge: Judge, random: random.Random) -> Outcome:
+    """Play a case."""
+    texts = [a_text(random) for _ in range(TEXTS)]
+    cut = sum(_compare_tokens(judge, text) for text in texts)
+    queries = [query for text in texts if (query := _accepted(judge, text)) is not None]
+    for query in random.sample(queries, min(PLANNED, len(queries))):
+        judge.plan(query)
+    return Outcome(checks=len(texts), about=f"{cut} texts cut as by Spark, {len(queries)} queries accepted")
+
+
 @contextmanager
 def _stage() -> Iterator[Play]:
     with spark_session() as spark:
-        found = _Spark(prepare_session(spark))
-
-        def play(_: int, random: random.Random) -> Outcome:
-            texts = [a_text(random) for _ in range(TEXTS)]
-            cut = sum(_compare_tokens(found, text) for text in texts)
-            queries = [query for text in texts if (query := _accepted(found, text)) is not None]
-            for query in random.sample(queries, min(PLANNED, len(queries))):
-                found.plan(query)
-            return Outcome(checks=len(texts), about=f"{cut} texts cut as by Spark, {len(queries)} queries accepted")
-
-        yield play
+        judge = Judge(prepare_session(spark))
+        yield lambda _, random: play(judge, random)
 
 
 CAMPAIGN = Campaign(
