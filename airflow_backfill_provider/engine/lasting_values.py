@@ -22,15 +22,6 @@ from airflow_backfill_provider.engine.query import WHOLE_PLANS, Query, over_rows
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
 
-_UNCHANGED_PLANS = {
-    **WHOLE_PLANS,
-    # Constants must stay as in the query.
-    "spark.sql.optimizer.excludedRules": ",".join(
-        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
-        for rule in ("ConstantFolding", "ConvertToLocalRelation", "PropagateEmptyRelation", "PruneFilters")
-    ),
-}
-
 _OPTIMIZED = "== Optimized Logical Plan =="
 _TO_TIMESTAMP = re.compile(r" as ((?:array<|map<|struct<)?[^()\s]*)\)")
 _HAS_TIMESTAMP = re.compile(r"(?:^|[<:,])timestamp\b(?!:)")
@@ -78,7 +69,7 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     schema = rows.schema
     # An empty relation, so that planning does not read the upstream's files.
     empty = spark.createDataFrame([], schema)
-    with query_errors(), session_settings(spark, _UNCHANGED_PLANS):
+    with query_errors(), session_settings(spark, WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
         explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")

@@ -11,7 +11,7 @@ user can look like one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,12 +40,6 @@ class _Node:
     name: str
     rest: str
     children: list[_Node] = field(default_factory=list)
-
-    def __iter__(self) -> Iterator[_Node]:
-        """Yield the node and all nodes below it."""
-        yield self
-        for child in self.children:
-            yield from child
 
 
 def explainable(sql: str) -> str:
@@ -79,9 +73,9 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
     :raises InvalidJobError: with the node.
     """
     lines = _analysed(explained.split("\n"))
-    root = _tree(lines)
+    found = _tree(lines)
     defined = read = bound = 0
-    for node in root:
+    for node in found:
         if node.name == "SubqueryAlias" and node.rest.strip() == relation:
             _require_bound(node, relation)
             bound += 1
@@ -93,12 +87,12 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
             raise _unannounced(f"has {node.name} over several relations, which no check of the query's text found")
         defined += node.name == "CTERelationDef"
         read += node.name == "CTERelationRef"
-    if bound != 1 or sum(node.name in _ROWS for node in root) != 1:
+    if bound != 1 or sum(node.name in _ROWS for node in found) != 1:
         raise _unannounced("reads other rows than those of the upstream")
     if defined != read:
         raise _unannounced("reads a common table expression several times")
-    if found := next(filter(None, map(_REFLECTION.search, lines)), None):
-        raise _unannounced(f"calls {found.group()[:-1]}, which runs code of the JVM")
+    if call := next(filter(None, map(_REFLECTION.search, lines)), None):
+        raise _unannounced(f"calls {call.group()[:-1]}, which runs code of the JVM")
 
 
 def _harmless(written: str, token: SparkToken) -> str:
@@ -137,8 +131,9 @@ def _analysed(lines: Sequence[str]) -> Sequence[str]:
     return [line for line in lines[places[1][0] + 2 : places[2][0]] if line]
 
 
-def _tree(lines: Sequence[str]) -> _Node:
-    """Return a plan from its lines, which are indented by three characters for each level."""
+def _tree(lines: Sequence[str]) -> list[_Node]:
+    """Return a plan's nodes from its lines, which are indented by three characters for each level."""
+    nodes: list[_Node] = []
     path: list[_Node] = []
     for line in lines:
         found = _NODE.fullmatch(line)
@@ -153,9 +148,10 @@ def _tree(lines: Sequence[str]) -> _Node:
         if path:
             path[-1].children.append(node)
         path.append(node)
-    if not path:
+        nodes.append(node)
+    if not nodes:
         raise _unannounced("is empty")
-    return path[0]
+    return nodes
 
 
 def _require_bound(node: _Node, relation: str) -> None:

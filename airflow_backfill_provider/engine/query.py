@@ -21,8 +21,13 @@ WHOLE_PLANS = {
     "spark.sql.debug.maxToStringFields": "1000000",
     # A cluster may hide parts of plans; this matches nothing.
     "spark.sql.redaction.string.regex": "(?!)",
+    # Constants must stay as in the query.
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+        for rule in ("ConstantFolding", "ConvertToLocalRelation", "PropagateEmptyRelation", "PruneFilters")
+    ),
 }
-"""Settings with which Spark prints plans whole."""
+"""Settings with which Spark prints plans whole, as they were written."""
 
 _ANALYSIS = {
     **WHOLE_PLANS,

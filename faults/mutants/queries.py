@@ -49,7 +49,7 @@ MUTANTS = (
         breaks="A query may read other rows of the session beside those of the upstream.",
         invariant="I6",
         file="airflow_backfill_provider/engine/plan_check.py",
-        old="if bound != 1 or sum(node.name in _ROWS for node in root) != 1:",
+        old="if bound != 1 or sum(node.name in _ROWS for node in found) != 1:",
         new="if False:",
         killers=("tests/unit/engine/test_plan_check.py::test_a_plan_with_anything_else_is_refused",),
     ),

@@ -116,6 +116,12 @@ def test_names_and_texts_that_look_like_a_plan_are_accepted(session: SparkSessio
         assert row[3:] == ("\n== Analyzed Logical Plan ==\n", "b", 2)
 
 
+def test_constants_with_escapes_are_accepted(session: SparkSession) -> None:
+    """The explained query has other texts, which must not be computed."""
+    text = r"SELECT split('a(b', '\\(')[1] AS x, 'a1' RLIKE '\\d' AS y, 'x y%' LIKE 'x y\\%' AS z FROM upstream"
+    assert run(session, text) == [("b", True, True)]
+
+
 def test_every_kind_of_step_is_accepted(session: SparkSession) -> None:
     text = (
         "WITH a AS (SELECT /*+ REPARTITION(2) */ * FROM upstream), b AS (SELECT * FROM a WHERE id > 0) "
