@@ -12,6 +12,7 @@ NAMES = (
     "state-files",
     "schedules",
     "names",
+    "query-text",
     "mutants",
     "key-order",
     "shapes",

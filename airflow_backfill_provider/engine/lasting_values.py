@@ -16,21 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.sql import is_moving_text
-from airflow_backfill_provider.engine.query import Query, over_rows
+from airflow_backfill_provider.core.spark_tokens import TokenKind, spark_tokens, text_value
+from airflow_backfill_provider.core.sql import is_moving_text, text_literal
+from airflow_backfill_provider.engine.query import WHOLE_PLANS, Query, over_rows, require_checked
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
-
-_WHOLE_PLANS = {
-    # Plans must not be truncated, and constants must stay as in the query.
-    "spark.sql.maxPlanStringLength": str(2**31 - 100),
-    "spark.sql.maxMetadataStringLength": str(2**31 - 100),
-    "spark.sql.debug.maxToStringFields": "1000000",
-    "spark.sql.optimizer.excludedRules": ",".join(
-        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
-        for rule in ("ConstantFolding", "ConvertToLocalRelation", "PropagateEmptyRelation", "PruneFilters")
-    ),
-}
 
 _OPTIMIZED = "== Optimized Logical Plan =="
 _TO_TIMESTAMP = re.compile(r" as ((?:array<|map<|struct<)?[^()\s]*)\)")
@@ -42,6 +32,9 @@ _CALL = re.compile(r"^([a-z_0-9]+)\(")
 _BRANCH = re.compile(r" (?:THEN|ELSE) (.*?)(?= WHEN | ELSE | END)")
 _MENTIONED_ID = re.compile(r"#\d+L?")
 _HOLDS_TEXT = re.compile(r"string|char|variant")
+
+_DATE = re.compile(r"\s*[+-]?\d{4,7}(?:-\d{1,2}(?:-\d{1,2}(?:[ T].*)?)?)?\s*$", re.DOTALL)
+"""A text with at least a year, which is the same date or time each day."""
 
 _WHY = (
     "Spark reads a text with only a time, such as '10:15', as a time of the current day, so the value may differ "
@@ -72,10 +65,11 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     :param rows: the upstream's used columns.
     :raises InvalidJobError: with the expression, and what to write instead.
     """
+    require_checked(spark, query, rows)
     schema = rows.schema
     # An empty relation, so that planning does not read the upstream's files.
     empty = spark.createDataFrame([], schema)
-    with query_errors(), session_settings(spark, _WHOLE_PLANS):
+    with query_errors(), session_settings(spark, WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
         explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
@@ -85,7 +79,34 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     # Between the query's steps a column may have any name and type; the optimized plan shows whole expressions.
     _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schema))
     _refuse_formats(plans)
-    _refuse_dates_near(today, plans, [query.text, *schema.names])
+    for value in _values_of_dates(spark, query.text):
+        plans = plans.replace(value, "")
+    _refuse_dates_near(today, plans, [query.text, schema.json()])
+
+
+def _values_of_dates(spark: SparkSession, text: str) -> list[str]:
+    """
+    Return the dates and times that a query's texts stand for, as plans show them, the longest first.
+
+    A text such as '2026-11' or one with an offset from UTC is shown as another date than it contains.
+    """
+    dates = {literal for literal in _texts(text) if _DATE.match(literal)}
+    if not dates:
+        return []
+    casts = [
+        f"CAST(try_cast({text_literal(date)} AS {kind}) AS STRING)"
+        for date in sorted(dates)
+        for kind in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+    ]
+    found = spark.sql(f"SELECT {', '.join(casts)}").collect()[0]
+    return sorted({str(value) for value in found if value is not None}, key=lambda value: (-len(value), value))
+
+
+def _texts(sql: str) -> Iterator[str]:
+    """Yield the values of a query's text literals."""
+    for token in spark_tokens(sql):
+        if token.kind in {TokenKind.TEXT, TokenKind.RAW_TEXT}:
+            yield text_value(sql[token.start : token.end])
 
 
 def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
@@ -131,7 +152,8 @@ def _refuse_dates_near(today: date, plans: str, known: Sequence[str]) -> None:
     """
     Refuse a plan with a date close to today that the query does not contain.
 
-    :param known: the query, and the names of the columns.
+    :param plans: the plans, without the values of the query's own dates.
+    :param known: the query, and the upstream's columns.
     """
     for days in (-1, 0, 1):
         day = today + timedelta(days=days)

@@ -30,6 +30,19 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.lake.view_identity import ViewIdentity
 
 
+OF_ROWS = frozenset(
+    {
+        *("CTERelationDef", "CTERelationRef", "Filter", "PipeOperator", "Project", "WithCTE"),
+        # Hints
+        *("RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint"),
+    }
+)
+"""Nodes of a plan that make at most one row of one row, and know no other row."""
+
+OF_ONE_RELATION = OF_ROWS | {"Aggregate", "Deduplicate", "Distinct", "Sort", "Window"}
+"""Nodes of a plan that make rows of the rows of one relation."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
     """
@@ -78,7 +91,14 @@ class ShapedQuery(ABC):
     """A query that a shape has parsed; pure, and the same for the same text."""
 
     text: str
-    """The query as the user wrote it."""
+    """The query as the user wrote it, without comments."""
+
+    plan_nodes: ClassVar[Collection[str]] = OF_ONE_RELATION
+    """
+    The names of the nodes that Spark's analysed plan of the query may have.
+
+    Before a query runs, its plan is compared with these. In any case, it reads only the upstream, and once.
+    """
 
     @property
     def has_steps(self) -> bool:
@@ -153,8 +173,13 @@ class JobQuery:
 
     @property
     def text(self) -> str:
-        """The query as the user wrote it."""
+        """The query as the user wrote it, without comments."""
         return self.query.text
+
+    @property
+    def plan_nodes(self) -> Collection[str]:
+        """The names of the nodes that Spark's plan of the query may have."""
+        return self.query.plan_nodes
 
     @property
     def has_steps(self) -> bool:

@@ -30,6 +30,7 @@ from faults.mutants import (
     execution,
     lake,
     protocol,
+    queries,
     snapshot,
     state,
     strategies,
@@ -59,6 +60,7 @@ MUTANTS = (
     *appends.MUTANTS,
     *engine.MUTANTS,
     *execution.MUTANTS,
+    *queries.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
 

@@ -8,12 +8,13 @@ resolves its own functions before others of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.shapes.function_arguments import refuse_other_arguments
 
 NON_DETERMINISTIC = frozenset(
     """
@@ -127,13 +128,14 @@ _NOT_CALLED = frozenset(
 _IDENTIFIER_CLAUSE = "identifier"
 
 
-def refuse_other_functions(tokens: Sequence[Token]) -> None:
+def refuse_other_functions(tokens: Sequence[Token], allowed: Collection[str]) -> None:
     """
-    Refuse a query that calls anything but Spark's own functions of one row.
+    Refuse a query that calls other functions than the allowed ones, or these with arguments that open something.
 
+    :param allowed: the functions of Spark that the query's shape allows.
     :raises InvalidJobError: with the function's name, and what to do.
     """
-    for called in _called(tokens):
+    for opening, called in _called(tokens):
         *qualifiers, function = called
         name = ".".join(called)
         if qualifiers not in ([], ["builtin"], ["system", "builtin"]) or function not in _KNOWN:
@@ -141,10 +143,11 @@ def refuse_other_functions(tokens: Sequence[Token]) -> None:
                 f"the query calls {name}, which is not a built-in function of Spark: its definition could change while "
                 "the view is built; write out its expression instead"
             )
-        if function in WINDOW_FUNCTIONS | TABLE_FUNCTIONS | AGGREGATES | GENERATORS | NON_DETERMINISTIC:
+        if function not in allowed:
             raise InvalidJobError(
                 f"the query calls {name}, which is not a deterministic function of one row; remove it from the query"
             )
+        refuse_other_arguments(function, tokens, opening)
 
 
 def identifier_clauses(tokens: Sequence[Token]) -> Iterator[str]:
@@ -159,7 +162,7 @@ def identifier_clauses(tokens: Sequence[Token]) -> Iterator[str]:
         following = [found.token_type for found in tokens[index + 1 : index + 5]]
         if following[:1] != [TokenType.L_PAREN]:
             continue
-        plain = following[1:3] == [TokenType.STRING, TokenType.R_PAREN]
+        plain = following[1:3] == [TokenType.STRING, TokenType.R_PAREN] and not _has_escapes(tokens[index + 2])
         if not plain or following[3:] == [TokenType.L_PAREN] or _follows_dot(tokens, index):
             raise InvalidJobError(
                 "the query uses IDENTIFIER(…) with more than one text; write the column's name instead"
@@ -167,8 +170,13 @@ def identifier_clauses(tokens: Sequence[Token]) -> Iterator[str]:
         yield tokens[index + 2].text
 
 
-def _called(tokens: Sequence[Token]) -> Iterator[list[str]]:
-    """Yield the names before a parenthesis, each with its qualifiers."""
+def _has_escapes(text: Token) -> bool:
+    """Return whether a text is written in another way than its value between quotes."""
+    return len(text.text) != text.end - text.start - 1
+
+
+def _called(tokens: Sequence[Token]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the index of each parenthesis after a name, and the name with its qualifiers."""
     for index, (token, following) in enumerate(pairwise(tokens)):
         if following.token_type != TokenType.L_PAREN or not _is_word(token):
             continue
@@ -176,9 +184,9 @@ def _called(tokens: Sequence[Token]) -> Iterator[list[str]]:
             continue  # a pipe operator
         name = token.text.lower()
         if _follows_dot(tokens, index):
-            yield [*_qualifiers(tokens, index), name]
+            yield index + 1, [*_qualifiers(tokens, index), name]
         elif token.token_type == TokenType.IDENTIFIER or name not in _NOT_CALLED | {_IDENTIFIER_CLAUSE}:
-            yield [name]
+            yield index + 1, [name]
 
 
 def _qualifiers(tokens: Sequence[Token], index: int) -> list[str]:

@@ -20,8 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import RELATION
-
-_ONE_SELECT = f"the query must be one SELECT … FROM {RELATION} [WHERE …]"
+from airflow_backfill_provider.shapes.query_text import ONE_SELECT, QueryText, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +70,19 @@ class Level:
         return self.names | kept
 
 
-def query_levels(text: str) -> tuple[list[Token], tuple[Level, ...]]:
+def query_levels(query: QueryText) -> tuple[Level, ...]:
     """
     Parse a query.
 
-    :returns: its tokens, and its levels; the first one reads the upstream, each other one the level before it.
+    :returns: its levels; the first one reads the upstream, each other one the level before it.
     :raises InvalidJobError: if it is not a chain of levels over the upstream, or cannot be parsed.
     """
     try:
-        tokens = sqlglot.tokenize(text, read="spark")
-        return tokens, _levels(text, tokens)
+        return _levels(query.text, list(query.tokens))
     except InvalidJobError:
         raise
     except SqlglotError as error:
-        raise InvalidJobError(f"the query has a syntax error: {_one_line(error)}") from None
+        raise InvalidJobError(f"the query has a syntax error: {one_line(error)}") from None
     except (AttributeError, AssertionError, RecursionError, TypeError, ValueError):
         # The parser itself fails like this on text that is not a plain SELECT.
         raise InvalidJobError("the query has a syntax error: it cannot be parsed") from None
@@ -101,7 +99,7 @@ def unsupported(what: str) -> InvalidJobError:
 def _levels(text: str, tokens: list[Token]) -> tuple[Level, ...]:
     end = next((index for index, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON), len(tokens))
     if any(token.token_type != TokenType.SEMICOLON for token in tokens[end:]):
-        raise InvalidJobError(_ONE_SELECT)
+        raise InvalidJobError(ONE_SELECT)
     if sum(_step(token) for token in tokens):
         raise InvalidJobError("the query has a syntax error: parentheses do not match")
     chain = _Chain(text)
@@ -145,7 +143,7 @@ class _Chain:
         elif _type(head, 0) in {TokenType.WITH, TokenType.L_PAREN} and len(head) < len(tokens):
             yield from self.levels_of(head, tables)
         else:
-            raise InvalidJobError(_ONE_SELECT)
+            raise InvalidJobError(ONE_SELECT)
         alias = ""
         for operator in operators:
             level = self._operator(operator, alias)
@@ -235,7 +233,7 @@ class _Chain:
 def _parse(text: str, tokens: list[Token]) -> exp.Select:
     statements = sqlglot.Dialect.get_or_raise("spark").parser().parse(tokens, text)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise InvalidJobError(_ONE_SELECT)
+        raise InvalidJobError(ONE_SELECT)
     return statements[0]
 
 
@@ -349,8 +347,3 @@ def _step(token: Token) -> int:
 
 def _type(tokens: Sequence[Token], index: int) -> TokenType | None:
     return tokens[index].token_type if 0 <= index < len(tokens) else None
-
-
-def _one_line(error: Exception) -> str:
-    first = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return first.replace("\x1b[4m", "").replace("\x1b[0m", "")

@@ -6,8 +6,8 @@ the same one. So an epoch can apply a change by its key alone. The query is one 
 a chain of such levels (:mod:`~airflow_backfill_provider.shapes.row.levels`). This module checks the syntax trees,
 without Spark. Spark checks names and types when the job is created.
 
-SQL is never generated from the trees. Hidden key columns are inserted into the user's text at token positions, so Spark
-runs the expressions exactly as written.
+SQL is never generated from the trees. Spark runs the tokens that were checked, exactly as written, with blanks in place
+of comments (:mod:`~airflow_backfill_provider.shapes.query_text`). Hidden key columns are inserted at token positions.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import is_moving_text, quote
-from airflow_backfill_provider.shapes.base import QueryLineage, ShapedQuery, Units
+from airflow_backfill_provider.shapes.base import OF_ROWS, QueryLineage, ShapedQuery, Units
+from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.row.columns import possible_columns
 from airflow_backfill_provider.shapes.row.functions import (
     AGGREGATES,
     GENERATORS,
     NON_DETERMINISTIC,
+    ROW_FUNCTIONS,
     identifier_clauses,
     refuse_other_functions,
 )
@@ -73,7 +76,7 @@ class RowQuery(ShapedQuery):
     """
     A row-level query.
 
-    :param text: the query as the user wrote it, without a closing semicolon.
+    :param text: the checked tokens as the user wrote them, without comments and a closing semicolon.
     :param levels: the query's levels; the first one reads the upstream, each other one the level before it.
     :param words: names in the query that may be columns of the upstream, lower-cased; all used columns are among them.
     """
@@ -82,6 +85,8 @@ class RowQuery(ShapedQuery):
     levels: tuple[Level, ...]
     words: frozenset[str]
     _selected_words: frozenset[str]
+
+    plan_nodes: ClassVar[Collection[str]] = OF_ROWS
 
     @property
     def has_star(self) -> bool:
@@ -190,7 +195,6 @@ class RowQuery(ShapedQuery):
                 yield start, end, quote(relation) + ("" if is_named else f" AS {quote(level.alias)}")
             if level.end_of_list is not None and (columns := self._added(number, hidden)):
                 start = len(self.text[: level.end_of_list].rstrip())
-                # A comment before the columns must not swallow them, so begin a new line.
                 yield start, level.end_of_list, f"\n{columns} "
 
     def _added(self, number: int, hidden: dict[str, str]) -> str:
@@ -213,21 +217,21 @@ def check_query(text: str) -> RowQuery:
 
     :raises InvalidJobError: with the construct that is not allowed, or the position of a syntax error.
     """
-    text = text.strip().removesuffix(";").rstrip()
-    tokens, levels = query_levels(text)
+    query = read_query(text)
+    levels = query_levels(query)
     for level in levels:
         _refuse_clauses(level.select)
         _refuse_expressions(level.select)
     for level in levels[1:]:
         _refuse_stars_in_expressions(level.select)
-    refuse_other_functions(tokens)
+    refuse_other_functions(query.tokens, ROW_FUNCTIONS)
     innermost = levels[0]
     return RowQuery(
-        text=text,
+        text=query.text,
         levels=levels,
         words=possible_columns(innermost.tokens, innermost.select, innermost.alias),
         # Include texts: Spark names a column after the text if it is a plain text.
-        _selected_words=frozenset(token.text.lower() for token in _selecting(tokens, levels)),
+        _selected_words=frozenset(token.text.lower() for token in _selecting(query.tokens, levels)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from pathlib import Path
 
@@ -10,10 +11,12 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.engine import lasting_values
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import JobQuery
+from airflow_backfill_provider.shapes.function_arguments import FORMAT_FUNCTIONS
 from airflow_backfill_provider.shapes.row import functions
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.known_settings import KNOWN_SETTINGS
@@ -105,6 +108,32 @@ def test_a_value_that_lasts_is_accepted(session: SparkSession, expression: str) 
     check(session, expression)
 
 
+def literals_of(day: dt.date) -> list[str]:
+    """Return texts of dates and times that Spark shows as a date close to a day."""
+    return [
+        f"TIMESTAMP '{day - dt.timedelta(days=1)} 22:00:00-05:00'",
+        f"TIMESTAMP '{day - dt.timedelta(days=1)}T20:30:00.25 America/New_York'",
+        f"TIMESTAMP_LTZ '{day + dt.timedelta(days=1)} 05:00:00+09:00'",
+        f'TIMESTAMP "{day.year}-{day.month}-{day.day} 1:00:00+14:00"',
+        f"TIMESTAMP r'{day + dt.timedelta(days=2)} 05:00:00+09:00'",
+        rf"TIMESTAMP '\u00{ord(str(day)[0]):02x}{str(day - dt.timedelta(days=1))[1:]} 22:00:00-05:00'",
+    ]
+
+
+def test_a_date_close_to_today_is_accepted_however_it_is_written(session: SparkSession) -> None:
+    """Spark shows these in UTC, as a date that the query does not contain."""
+    today = dt.datetime.now(dt.UTC).date()
+    check(session, f"ts IN ({', '.join(literals_of(today))})")
+    with pytest.raises(InvalidJobError, match="each day"):
+        check(session, f"ts = {literals_of(today)[0]} OR d = concat('to', 'day')")
+
+
+def test_a_month_that_has_just_begun_is_accepted(session: SparkSession) -> None:
+    """DATE '2026-11' is 2026-11-01, which is close to today on that day."""
+    texts = lasting_values._values_of_dates(session, "SELECT DATE '2026-11', TIMESTAMP '2026', 'today', '10:15', 'x'")
+    assert texts == ["2026-01-01 00:00:00", "2026-11-01 00:00:00", "2026-01-01", "2026-11-01"]
+
+
 def test_a_variable_of_the_session_is_refused_by_name(session: SparkSession) -> None:
     with pytest.raises(InvalidJobError, match="a_variable is a variable of the session"):
         check(session, "id + a_variable")
@@ -161,6 +190,19 @@ def test_every_function_of_spark_is_classified(spark: SparkSession) -> None:
     grammar = {"and", "between", "case", "in", "not", "or", "when"}
     found = {name: sum(name in names for names in lists) for name in names if re.fullmatch(r"[a-z]\w*", name)}
     assert {name for name, times in found.items() if times != 1} == grammar
+
+
+def test_every_function_with_options_has_a_list_of_them(spark: SparkSession) -> None:
+    """An option may name a file; this test finds the functions that a new version of Spark adds."""
+    found = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()} & functions.ROW_FUNCTIONS
+    usages = {
+        name: "\n".join(row[0] for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()).lower() for name in found
+    }
+    with_options = {name for name, usage in usages.items() if re.search(r"options|descriptor|file ?path|url", usage)}
+    assert with_options - {"parse_url", "try_parse_url", "try_url_decode", "url_decode", "url_encode"} <= set(
+        FORMAT_FUNCTIONS
+    )
+    assert len(with_options) > 9
 
 
 def test_every_setting_of_spark_is_classified(spark: SparkSession, tmp_path: Path) -> None:

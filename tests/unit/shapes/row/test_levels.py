@@ -128,7 +128,7 @@ def test_a_query_that_the_parser_fails_on_is_refused_without_a_crash(text):
         (
             "FROM upstream |> WHERE a > 1 |> SELECT a -- all",
             "FROM `r` AS `upstream`\n|> EXTEND `upstream`.`id` AS `__key_id`  |> WHERE a > 1 |> SELECT a\n"
-            ", `__key_id`  -- all",
+            ", `__key_id` ",
         ),
         (
             "FROM upstream AS u |> EXTEND a + 1 AS x |> SET id = x |> DROP a",

@@ -129,6 +129,9 @@ def test_a_clause_that_looks_beyond_one_row_is_refused(text, said):
         "CAST(('10:15') AS timestamp)",
         "timestamp 'T10:15'",
         "to_timestamp('1:15:00')",
+        r"date 'tod\u0061y'",
+        "date r'today'",
+        'timestamp "now"',
     ],
 )
 def test_the_clock_in_a_literal_is_refused(expression):

@@ -125,7 +125,7 @@ def test_a_hidden_key_column_never_has_the_name_of_another_column(text, names, h
         ),
         (
             "SELECT a -- FROM nowhere\nFROM -- here\n upstream -- end\nWHERE a = 'FROM upstream'",
-            "SELECT a -- FROM nowhere\n, `upstream`.`id` AS `__key_id` FROM -- here\n `r` AS `upstream` -- end\n"
+            f"SELECT a\n, `upstream`.`id` AS `__key_id` FROM {' ' * 7}\n `r` AS `upstream` {' ' * 6}\n"
             "WHERE a = 'FROM upstream'",
         ),
         (
