@@ -35,6 +35,12 @@ def epoch_application(epoch: int, *, step: str | None = None, part: int | None =
     return "-".join(["epoch", str(epoch), *([step] if step else []), *([] if part is None else [str(part)])])
 
 
+def epoch_of_application(name: str) -> int | None:
+    """Return the first epoch of an application that runs whole epochs; ``None`` for any other application."""
+    kind, _, epoch = name.partition("-")
+    return int(epoch) if kind == "epoch" and epoch.isdecimal() else None
+
+
 class ApplicationRecord(Frozen):
     """
     One attempt to run an application.

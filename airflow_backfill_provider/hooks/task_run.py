@@ -12,6 +12,9 @@ RUN_TYPES_WITH_INTERVAL = frozenset({"scheduled", "backfill"})
 """DAG runs with a real data interval. Airflow invents the interval of other ones, or gives them none."""
 
 
+_RUN_TYPES_BY_HAND = frozenset({"manual", "asset_materialization"})
+
+
 def requester_of(context: Context) -> Requester:
     """
     Return the task run as a requester.
@@ -33,6 +36,11 @@ def until_of(context: Context) -> dt.datetime | None:
         return None
     end = context.get("data_interval_end")
     return None if end is None else dt.datetime.fromisoformat(end.isoformat())
+
+
+def is_manual(context: Context) -> bool:
+    """Return whether somebody started the DAG run, and not a schedule, an asset's event or an Airflow backfill."""
+    return str(context["dag_run"].run_type.value) in _RUN_TYPES_BY_HAND
 
 
 def empty_interval_warning(context: Context) -> str | None:

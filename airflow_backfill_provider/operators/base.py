@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_backfill_provider.assets import emit, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
@@ -216,3 +216,8 @@ class SparkBackfillOperator(BackfillOperator):
     def _require_alive(self, application: str) -> None:
         if self._killed:
             raise AirflowException(f"the task was killed before it submitted {application}")
+
+
+def cancelled_skip(reason: str) -> AirflowSkipException:
+    """Return the exception that skips a task because its job is cancelled, so that scheduled DAG runs don't fail."""
+    return AirflowSkipException(f"{reason}. There is nothing to do; pause the DAG if the job stays cancelled")

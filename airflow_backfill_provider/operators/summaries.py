@@ -67,6 +67,7 @@ def epoch_event(backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> di
         "rows_read": commit.rows_read,
         "view_version": commit.view_version,
         "watermark": commit.watermark.isoformat(),
+        **({"given_up": True} if commit.given_up else {}),
     }
 
 
