@@ -235,6 +235,11 @@ class TaskRun:
     dag_id: str = "dag"
     xcoms: dict[str, Any] = field(default_factory=dict)
     task: Any = None
+    states: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def get_task_states(self, *, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str]]:
+        known = self.states if dag_id == self.dag_id else {}
+        return {run: {task: state for task, state in known.get(run, {}).items() if task in task_ids} for run in run_ids}
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.xcoms[key] = value

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from airflow_backfill_provider.operators.finish import FinishMaterializedViewOperator
 from tests.integration.airflow.conftest import Run
 from tests.unit.stand_in import Lake, StandInSpark
 
@@ -101,8 +103,14 @@ def lineage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
     get_listener_manager().pm.unregister(listener)
 
 
-def test_a_run_announces_what_the_run_before_it_left(lake: Lake, spark: StandInSpark, run_dag: RunDag, lineage):
-    """The first run pins an epoch, and its application dies. Then the command line runs one, and another DAG another."""
+def die(*_: Any) -> None:
+    raise AirflowException("the worker died")
+
+
+def test_a_run_announces_what_the_run_before_it_left(
+    lake: Lake, spark: StandInSpark, run_dag: RunDag, lineage, monkeypatch: pytest.MonkeyPatch
+):
+    """The first run pins an epoch, and its application dies. Then another DAG runs one, and the command line another."""
     lake.create()
     spark.before.append(("the JVM died", True))
     assert run_dag("announcing").state == "failed"
@@ -117,12 +125,17 @@ def test_a_run_announces_what_the_run_before_it_left(lake: Lake, spark: StandInS
     assert written["facets"]["schema"]["fields"]
 
     lake.append([2000])
-    assert run_dag("announcing_too").state == "success"
+    with monkeypatch.context() as dying:
+        dying.setattr(FinishMaterializedViewOperator, "emit_finish", die)
+        assert run_dag("announcing_too").state == "failed"
     assert epochs_announced_by("announcing_too") == [3]
+    assert events_of("announced_orders finished") == []
     lake.append([2001])
     lake.epochs(1)
     lake.append([2002])
     assert run_dag("announcing").state == "success"
     assert epochs_announced_by("announcing") == [1, 2, 3, 4, 5]
+    ((by, finished),) = events_of("announced_orders finished")
+    assert (by, finished["epoch"]) == ("announcing", 3), "the run that finished the view failed before its event"
     assert run_dag("announcing_too").state == "success"
     assert epochs_announced_by("announcing_too") == [3, 4, 5]
