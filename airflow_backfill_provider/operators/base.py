@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from airflow_backfill_provider.assets import emit, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.links import BackfillLink, MaterializedViewLink, SparkApplicationLink
 from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
@@ -111,9 +112,14 @@ class SparkBackfillOperator(BackfillOperator):
         self.conf = conf
         self.deferrable = deferrable
         self.poll_interval = poll_interval
+        self._task_run = ""
         self._stop: Callable[[], None] | None = None
         self._killed = False
         self._ended: Mapping[str, Any] = {}
+
+    def pre_execute(self, context: Any) -> None:
+        """Note which task run this is, for whoever waits for an application that it starts or stops."""
+        self._task_run = str(requester_of(context))
 
     def run_application(
         self,
@@ -191,7 +197,11 @@ class SparkBackfillOperator(BackfillOperator):
         from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
 
         supervised = SupervisedApplication(
-            state=backfill.job.state, storage_options=backfill.storage_options or {}, job=backfill.job.name, name=name
+            state=backfill.job.state,
+            storage_options=backfill.storage_options or {},
+            job=backfill.job.name,
+            name=name,
+            task_run=self._task_run,
         )
         self._stop = supervised.stop
         record = supervised.running()
@@ -210,6 +220,8 @@ class SparkBackfillOperator(BackfillOperator):
             epoch=epoch,
             backfill_conn_id=self.backfill_conn_id,
             poll_interval=self.poll_interval,
+            attempt=record.attempt,
+            waiter=self._task_run,
         )
         self.defer(trigger=trigger, method_name="resume")
 

@@ -16,6 +16,8 @@ from airflow_backfill_provider.lake.record_files import RecordFiles
 
 FOLDER = "applications"
 
+_WAITS = ".wait-"
+
 
 class ApplicationRecords:
     """
@@ -45,17 +47,48 @@ class ApplicationRecords:
         """Replace the record."""
         self._files.put(f"{record.name}.json", record.model_dump_json())
 
-    def request_stop(self, record: ApplicationRecord) -> None:
-        """Request that the supervisor of an attempt ends its application."""
+    def request_stop(self, record: ApplicationRecord, by: str = "") -> None:
+        """
+        Request that the supervisor of an attempt ends its application.
+
+        :param by: who asks for it.
+        """
+        self._files.put(f"{record.name}.stopped_by", by)
         self._files.put(f"{record.name}.stop", record.attempt)
 
     def stop_requested(self, record: ApplicationRecord) -> bool:
         """Return whether the attempt's end is requested."""
         return self._files.get(f"{record.name}.stop") == record.attempt
 
+    def stopped_by(self, name: str) -> str:
+        """Return who asked for the end of an application, as far as that is known."""
+        return self._files.get(f"{name}.stopped_by") or ""
+
+    def begin_wait(self, name: str, token: str, waiter: str) -> None:
+        """
+        Note that a task run waits for an application.
+
+        :param token: identifies the wait, because the next try of a task run may begin before the end of this one.
+        :param waiter: the task run.
+        """
+        self._files.put(f"{name}{_WAITS}{token}", waiter)
+
+    def end_wait(self, name: str, token: str) -> None:
+        """Note the end of a wait."""
+        self._files.delete(f"{name}{_WAITS}{token}")
+
+    def others_waiting(self, name: str, waiter: str) -> list[str]:
+        """
+        Return the other task runs that wait for an application; one of them must not end it for the others.
+
+        A task run whose triggerer died may still be among them.
+        """
+        texts = {self._files.get(file) for file in self._files.names(f"{name}{_WAITS}")}
+        return sorted(text for text in texts - {waiter, None} if text is not None)
+
     def forget(self, name: str) -> None:
-        """Remove the record, if there is one, and folders that are empty then."""
-        for file in (f"{name}.json", f"{name}.stop"):
+        """Remove all that is known of an application, and folders that are empty then."""
+        for file in (f"{name}.json", f"{name}.stop", f"{name}.stopped_by", *self._files.names(f"{name}{_WAITS}")):
             self._files.delete(file)
 
     def session(self, name: str) -> ServerSession | None:
