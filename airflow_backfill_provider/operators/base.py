@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
@@ -34,6 +34,7 @@ class BackfillOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("job",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "yaml"}
     ui_color = "#dff3e4"
     operator_extra_links: Collection[BaseOperatorLink] = (BackfillLink(), MaterializedViewLink())
 
@@ -90,6 +91,7 @@ class SparkBackfillOperator(BackfillOperator):
     """
 
     template_fields: Sequence[str] = ("job", "spark_conn_id", "conf")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "yaml", "conf": "json"}
     operator_extra_links: Collection[BaseOperatorLink] = (
         *BackfillOperator.operator_extra_links,
         SparkApplicationLink(),
