@@ -38,9 +38,7 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
     _announcing: Announcing | None = None
     _newest_announced: CommittedEpoch | None = None
 
-    def __init__(
-        self, *, on_success_callback: Callback | Collection[Callback] | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, on_success_callback: Callback | Collection[Callback] | None = None, **kwargs: Any) -> None:
         further = on_success_callback or ()
         callbacks = [further] if callable(further) else list(further)
         super().__init__(on_success_callback=[record_announcement, *callbacks], **kwargs)

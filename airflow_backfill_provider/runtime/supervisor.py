@@ -222,14 +222,19 @@ class Supervisor:
         with suppress(StorageUnavailableError):
             if (newest := self._records.read(self._record.name)) is not None:
                 by = f" by {newest.started_by}" if newest.started_by else ""
-                return f"ended, because another attempt was started{by} on {newest.host}; its output is in {newest.log}\n"
+                return (
+                    f"ended, because another attempt was started{by} on {newest.host}; its output is in {newest.log}\n"
+                )
         return "ended, because another attempt was started\n"
 
     def _reason(self, code: int) -> str:
         if code == DONE:
             return ""
         return self._error or "\n".join(
-            [f"the application ended with exit code {code}{signal_note(code)}; the last lines of its output:", *self._tail]
+            [
+                f"the application ended with exit code {code}{signal_note(code)}; the last lines of its output:",
+                *self._tail,
+            ]
         )
 
 

@@ -36,7 +36,9 @@ SECRETS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET, "AZ
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
     """The site's jobs, by name."""
     folder = tmp_path_factory.mktemp("lakes")
-    return {name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged", "rebuilt", "refreshed")}
+    return {
+        name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged", "rebuilt", "refreshed")
+    }
 
 
 def lake_of(folder: Path, name: str) -> Lake:

@@ -55,6 +55,7 @@ def run_dag(lake: Lake, airflow_database: None, monkeypatch: pytest.MonkeyPatch)
 
     # A run writes the DAGs of this folder to the database first.
     monkeypatch.setattr(settings, "DAGS_FOLDER", str(DAGS.parent))
+
     def run(dag_id: str) -> Run:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import Asset
+from airflow.sdk import DAG, Asset
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk.observability import stats
@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
+from airflow_backfill_provider.operators.epoch_reporting import record_announcement
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
 from airflow_backfill_provider.operators.shared_epoch import EpochSummaryOperator
 from airflow_backfill_provider.protocol import mutations
@@ -126,9 +127,7 @@ def test_a_new_dag_of_an_old_job_does_not_announce_its_past(created: Lake, spark
     assert Runs(created).run() == [3]
 
 
-def test_a_dag_that_created_its_job_announces_what_others_ran_before_its_first_epoch(
-    orders: Lake, spark: StandInSpark
-):
+def test_a_dag_that_created_its_job_announces_what_others_ran_before_its_first_epoch(orders: Lake, spark: StandInSpark):
     ctx = context("create")
     CreateBackfillJobOperator(task_id="create", job=orders.definition).execute(ctx)
     orders.epochs(1)
@@ -225,6 +224,16 @@ def test_callbacks_of_users_are_called_too(created: Lake, spark: StandInSpark):
         operator.execute(ctx)
         succeed(operator, ctx)
     assert called == ["one", "one", "two"]
+
+
+def test_a_callback_among_the_default_arguments_of_the_dag_is_called_too(orders: Lake):
+    def tell(_: Any) -> None: ...
+
+    with DAG("told", default_args={"on_success_callback": tell}):
+        one = Runs(orders).operator()
+        mapped = RunEpochOperator.partial(task_id="mapped", job=orders.definition).expand(barrier=[None])
+    assert one.on_success_callback == [record_announcement, tell]
+    assert mapped.unmap({"barrier": None}).on_success_callback == [record_announcement, tell]
 
 
 @pytest.mark.parametrize(
