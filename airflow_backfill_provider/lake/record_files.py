@@ -1,4 +1,4 @@
-"""Folders of small files beside control tables. Each write replaces a whole file, so a reader never sees half of one."""
+"""Folders of small files beside control tables. A write replaces a whole file, so a reader never sees half of one."""
 
 from __future__ import annotations
 

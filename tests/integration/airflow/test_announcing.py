@@ -111,7 +111,7 @@ def die(*_: Any) -> None:
 def test_a_run_announces_what_the_run_before_it_left(
     lake: Lake, spark: StandInSpark, run_dag: RunDag, lineage, monkeypatch: pytest.MonkeyPatch
 ):
-    """The first run pins an epoch, and its application dies. Then another DAG runs one, and the command line another."""
+    """The first run pins an epoch, and its application dies. Then another DAG and the command line run one each."""
     lake.create()
     spark.before.append(("the JVM died", True))
     assert run_dag("announcing").state == "failed"

@@ -232,7 +232,7 @@ def test_an_application_that_says_nothing_is_retryable(spark_submit):
 
     with pytest.raises(
         AirflowException,
-        match=r"backfill_epoch.py ended with exit code -9; see the lines above; it was killed \(SIGKILL\), most.* memory",
+        match=r"backfill_epoch.py ended with exit code -9; see the lines above; it was killed \(SIGKILL\), .* memory",
     ) as error:
         run(SparkApplicationHook())
     assert not isinstance(error.value, AirflowFailException)

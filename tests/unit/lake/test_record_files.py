@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from airflow_backfill_provider.lake.record_files import RecordFiles, replace_file
 
 
@@ -35,8 +37,6 @@ def test_threads_of_one_process_write_the_same_file_at_once(tmp_path: Path):
 
 def test_a_write_that_fails_leaves_no_temporary_file(tmp_path: Path):
     (tmp_path / "folder").mkdir()
-    try:
+    with pytest.raises(IsADirectoryError):
         replace_file(tmp_path / "folder", b"content")
-    except IsADirectoryError:
-        pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]

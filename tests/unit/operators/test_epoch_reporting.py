@@ -229,7 +229,7 @@ def test_callbacks_of_users_are_called_too(created: Lake, spark: StandInSpark):
 def test_a_callback_among_the_default_arguments_of_the_dag_is_called_too(orders: Lake):
     def tell(_: Any) -> None: ...
 
-    with DAG("told", default_args={"on_success_callback": tell}):
+    with DAG("told", schedule=None, default_args={"on_success_callback": tell}):
         one = Runs(orders).operator()
         mapped = RunEpochOperator.partial(task_id="mapped", job=orders.definition).expand(barrier=[None])
     assert one.on_success_callback == [record_announcement, tell]

@@ -116,25 +116,27 @@ def test_a_trigger_is_made_again_with_its_attempt_and_its_task_run(lake):
     assert SparkApplicationTrigger(**arguments).serialize()[1] == arguments
 
 
+def test_a_trigger_is_among_those_that_wait_until_it_ends(lake, records, monkeypatch):
+    seen: list[list[str]] = []
+
+    def read(_: SparkApplicationTrigger) -> ApplicationRecord:
+        seen.append(records.others_waiting("epoch-1", ""))
+        return ended(0)
+
+    monkeypatch.setattr(SparkApplicationTrigger, "_read", read)
+    assert event_of(waiting_for(lake))["outcome"] == "succeeded"
+    assert seen == [["d.t of run 1"]]
+    assert records.others_waiting("epoch-1", "") == []
+
+
 def test_who_is_killed_stops_no_application_that_another_task_run_waits_for(lake, records):
     """The last one that is killed stops it; the others are told by whom."""
-    first, second = waiting_for(lake), waiting_for(lake, waiter="d.t of run 2")
+    records.begin_wait("epoch-1", "t1", "d.t of run 1")
+    asyncio.run(waiting_for(lake, waiter="d.t of run 2").on_kill())
+    assert not records.stop_requested(RECORD)
 
-    async def kill(waiting: SparkApplicationTrigger, wait: asyncio.Task[Any]) -> None:
-        wait.cancel()
-        await asyncio.wait([wait])
-        await waiting.on_kill()
-
-    async def play() -> None:
-        waits = [asyncio.create_task(anext(one.run())) for one in (first, second)]
-        while len(list(Path(records.location).glob("epoch-1.wait-*"))) < len(waits):
-            await asyncio.sleep(0.01)
-        await kill(second, waits[1])
-        assert not records.stop_requested(RECORD)
-        await kill(first, waits[0])
-
-    asyncio.run(play())
-
+    records.end_wait("epoch-1", "t1")
+    asyncio.run(waiting_for(lake).on_kill())
     assert records.stop_requested(RECORD)
     assert records.stopped_by("epoch-1") == "d.t of run 1"
 
