@@ -14,6 +14,12 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.frozen import Frozen
 
+MOST_EVENTS = 500
+"""
+The most events of a task run. Airflow stores them all at once with its success, and 3,000 took half a minute, which is
+longer than a worker waits for the answer.
+"""
+
 
 class CommittedEpoch(NamedTuple):
     """A committed epoch: its barrier and its commit."""
@@ -71,6 +77,17 @@ def to_announce(log: Iterable[CommittedEpoch], own: Iterable[CommittedEpoch]) ->
     """
     by_number = {epoch.number: epoch for epoch in [*own, *log]}
     return [by_number[number] for number in sorted(by_number)]
+
+
+def in_events(epochs: Sequence[CommittedEpoch], most: int = MOST_EVENTS) -> list[Sequence[CommittedEpoch]]:
+    """
+    Return the epochs of each event: one for each epoch; if that is too many, the first event is of all oldest epochs.
+
+    :param most: the most events.
+    """
+    together = max(len(epochs) - most, 0)
+    oldest = [epochs[: together + 1]] if together else []
+    return [*oldest, *([epoch] for epoch in epochs[together + 1 if together else 0 :])]
 
 
 def to_measure(log: Sequence[CommittedEpoch], *, dag_id: str, ran: Collection[int]) -> list[CommittedEpoch]:

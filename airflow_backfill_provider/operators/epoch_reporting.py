@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from airflow_backfill_provider.assets import announces_views, emit, materialized_view_asset
-from airflow_backfill_provider.core.announced import CommittedEpoch, after, to_announce, to_measure
+from airflow_backfill_provider.core.announced import CommittedEpoch, after, in_events, to_announce, to_measure
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.operators.announcing import Announcing
 from airflow_backfill_provider.operators.base import BackfillOperator
-from airflow_backfill_provider.operators.summaries import epoch_event
+from airflow_backfill_provider.operators.summaries import event_of_epochs
 from airflow_backfill_provider.telemetry import epoch_log
 from airflow_backfill_provider.telemetry.metrics import emit_epoch_metrics
 from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin
@@ -90,8 +90,9 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
         epochs = to_announce(log, own)
         for barrier, commit in epochs:
             self.remember_lineage(backfill, barrier, commit)
-            extra = {"event": "epoch", **epoch_event(backfill, barrier, commit)}
-            emit(context, self.outlets, [materialized_view_asset(backfill.job, self.backfill_conn_id)], extra)
+        view = materialized_view_asset(backfill.job, self.backfill_conn_id)
+        for together in in_events(epochs):
+            emit(context, self.outlets, [view], event_of_epochs(backfill, together))
         self._newest_announced = epochs[-1] if epochs else None
         self.collect_lineage()
         return len(epochs)

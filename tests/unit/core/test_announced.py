@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from airflow_backfill_provider.core.announced import (
     Announced,
     CommittedEpoch,
     after,
     committed,
+    in_events,
     to_announce,
     to_measure,
 )
@@ -44,6 +47,24 @@ def test_epochs_are_announced_in_order_and_each_once():
     assert numbers(to_announce(epochs(6, 7), epochs(5, 6))) == [5, 6, 7]
     assert numbers(to_announce([], epochs(2))) == [2]
     assert numbers(after(6, epochs(5, 6, 7))) == [7]
+
+
+@pytest.mark.parametrize(
+    ("most", "events"),
+    [
+        (9, [[1], [2], [3], [4], [5]]),
+        (5, [[1], [2], [3], [4], [5]]),
+        (4, [[1, 2], [3], [4], [5]]),
+        (1, [[1, 2, 3, 4, 5]]),
+    ],
+)
+def test_too_many_events_are_fewer_of_the_oldest_epochs(most, events):
+    found = in_events(epochs(1, 2, 3, 4, 5), most)
+    assert [[epoch.number for epoch in event] for event in found] == events
+
+
+def test_nothing_is_announced_by_no_event():
+    assert in_events([]) == []
 
 
 def test_a_dag_measures_what_it_pinned_and_what_it_ran():
