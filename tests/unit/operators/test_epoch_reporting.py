@@ -165,7 +165,10 @@ def test_another_job_at_the_same_place_begins_with_its_first_epoch(created: Lake
             shutil.rmtree(table)
     shutil.rmtree(created.definition["materialized_view"])
     created.create()
+    runs.count = 10
     assert runs.run() == [1]
+    created.epochs(1)
+    assert runs.run() == [2, 3]
 
 
 def test_a_given_barrier_is_announced_with_what_is_left(created: Lake, spark: StandInSpark):
