@@ -55,7 +55,7 @@ def play(run: DemoRun) -> None:
     while True:
         for component in airflow.revive():
             terminal.say(
-                f"Airflow's {component} had ended and was started again; see {processes.log(f'airflow-{component}')}"
+                f"Airflow's {component} reported nothing any more, and was started again; see {processes.log(f'airflow-{component}')}"
             )
         processes.require_alive()
         time.sleep(LOOK_EVERY)
