@@ -54,9 +54,8 @@ def play(run: DemoRun) -> None:
     terminal.heading("Ctrl-C stops everything")
     while True:
         for component in airflow.revive():
-            terminal.say(
-                f"Airflow's {component} reported nothing any more, and was started again; see {processes.log(f'airflow-{component}')}"
-            )
+            log = processes.log(f"airflow-{component}")
+            terminal.say(f"Airflow's {component} reported nothing any more, and was started again; see {log}")
         processes.require_alive()
         time.sleep(LOOK_EVERY)
 
