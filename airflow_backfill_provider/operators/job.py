@@ -40,7 +40,8 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
                 submit(self, backfill, "create", context)
             settings = backfill.require_created()
             Announcing(backfill.store, context["ti"].dag_id).begin()
-            if unfinished := backfill.upstream.at().unfinished:
+            # The upstream of a cancelled job may be gone.
+            if not settings.cancelled and (unfinished := backfill.upstream.at().unfinished):
                 self.log.warning("%s", unfinished)
         return settings_summary(settings)
 

@@ -254,6 +254,15 @@ def test_a_cancelled_job_skips_the_tasks_of_its_schedule(created: Lake, spark: S
         summary.execute(context("summary", run_type=run_type))
 
 
+def test_a_cancelled_job_needs_no_upstream_to_be_skipped(created: Lake, spark: StandInSpark):
+    created.cancel()
+    shutil.rmtree(created.definition["upstream"]["path"])
+    create = CreateBackfillJobOperator(task_id="create", job=created.definition)
+    assert create.execute(context("create", run_type=DagRunType.SCHEDULED))["cancelled"] is True
+    with pytest.raises(AirflowSkipException, match="cancelled by somebody"):
+        Runs(created).operator().execute(context("run_epoch", run_type=DagRunType.SCHEDULED))
+
+
 @pytest.mark.parametrize("run_type", [DagRunType.MANUAL, exhaustive(DagRunType.ASSET_MATERIALIZATION)])
 def test_who_starts_a_cancelled_job_by_hand_gets_an_error(created: Lake, spark: StandInSpark, run_type: DagRunType):
     created.cancel()
