@@ -42,10 +42,11 @@ def has_failed(context: Context, requested_by: str) -> bool:
 
 
 def _state_of(context: Context, task_run: Requester) -> str | None:
+    ask = getattr(context["ti"], "get_task_states", None)
+    if ask is None:
+        return None
     try:
-        states = context["ti"].get_task_states(
-            dag_id=str(task_run.dag_id), task_ids=[str(task_run.task_id)], run_ids=[str(task_run.run_id)]
-        )
+        states = ask(dag_id=str(task_run.dag_id), task_ids=[str(task_run.task_id)], run_ids=[str(task_run.run_id)])
     except AirflowRuntimeError:  # there is no such DAG
         return None
     state = (states.get(str(task_run.run_id)) or {}).get(str(task_run.task_id))

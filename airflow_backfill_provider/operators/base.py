@@ -48,6 +48,11 @@ class BackfillOperator(BaseOperator):
         super().__init__(**kwargs)
         self.job: Any = job  # a template or another task may provide it before the task runs
         self.backfill_conn_id = backfill_conn_id
+        self._task_run = ""  # unknown if another task calls `execute`
+
+    def pre_execute(self, context: Any) -> None:
+        """Note which task run this is. Only Airflow calls this."""
+        self._task_run = str(requester_of(context))
 
     @contextmanager
     def opened(self) -> Iterator[Backfill]:
@@ -114,14 +119,9 @@ class SparkBackfillOperator(BackfillOperator):
         self.conf = conf
         self.deferrable = deferrable
         self.poll_interval = poll_interval
-        self._task_run = ""
         self._stop: Callable[[], None] | None = None
         self._killed = False
         self._ended: Mapping[str, Any] = {}
-
-    def pre_execute(self, context: Any) -> None:
-        """Note which task run this is, for whoever waits for an application that it starts or stops."""
-        self._task_run = str(requester_of(context))
 
     def run_application(
         self,

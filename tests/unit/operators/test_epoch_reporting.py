@@ -43,6 +43,7 @@ class Runs:
         self.count += 1
         ctx = context("run_epoch", dag_id=self.dag_id, run_id=f"run_{self.count}")
         operator = self.operator(**arguments)
+        operator.pre_execute(ctx)
         operator.execute(ctx)
         if succeeds:
             succeed(operator, ctx)
@@ -216,6 +217,14 @@ def test_an_asset_among_the_outlets_is_enough(created: Lake, spark: StandInSpark
     ctx = context("run_epoch", run_id="run_2")
     Runs(created).operator().execute(ctx)
     assert announced(ctx) == [2]
+
+
+def test_what_is_announced_outside_of_a_task_runner_counts_at_once(created: Lake, spark: StandInSpark):
+    """A task may call the operator's ``execute`` itself; then Airflow calls no callback of the operator."""
+    first, second = context("mine"), context("mine", run_id="run_2")
+    for ctx in (first, second):
+        Runs(created).operator().execute(ctx)
+    assert (announced(first), announced(second)) == ([1], [2])
 
 
 def test_callbacks_of_users_are_called_too(created: Lake, spark: StandInSpark):
