@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.lake.record_files import RecordFiles, replace_file
+from airflow_backfill_provider.lake.record_files import RecordFiles, _ObjectStoreFiles, replace_file
 
 
 def test_a_file_is_there_until_it_is_deleted_and_then_nothing_is_left(tmp_path: Path):
@@ -40,3 +40,16 @@ def test_a_write_that_fails_leaves_no_temporary_file(tmp_path: Path):
     with pytest.raises(IsADirectoryError):
         replace_file(tmp_path / "folder", b"content")
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+def test_files_in_an_object_store_are_handled_in_the_same_way(tmp_path: Path):
+    """Through deltalake's handler, here with a local folder."""
+    (tmp_path / "records").mkdir()
+    files = _ObjectStoreFiles(str(tmp_path / "records"), {})
+    assert (files.get("a.json"), files.names()) == (None, [])
+    files.put("a.json", b"one")
+    files.put("a.json", b"two")
+    assert (files.get("a.json"), files.names()) == (b"two", ["a.json"])
+    files.delete("a.json")
+    files.delete("a.json")
+    assert files.names() == []
