@@ -156,6 +156,14 @@ def emit(
                 context["outlet_events"][outlet].add(asset, extra=dict(extra))
 
 
+def announces_views(outlets: Iterable[Any]) -> bool:
+    """Return whether a task's outlets get the events of epochs: an asset, or :data:`MATERIALIZED_VIEWS`."""
+    return any(
+        isinstance(outlet, Asset) or (isinstance(outlet, AssetAlias) and outlet.name == MATERIALIZED_VIEWS.name)
+        for outlet in outlets
+    )
+
+
 def _view_uri(job: BackfillJob) -> str:
     return _uri(job.view_location, job.view_name)
 

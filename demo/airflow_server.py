@@ -2,6 +2,10 @@
 Airflow with its default configuration: SQLite, LocalExecutor, and four processes.
 
 ``airflow standalone`` does the same, but leaves running processes when it is stopped.
+
+SQLite has one writer at a time. Under load, as of a native backfill, a process waits for the others, and the scheduler
+may end with "database is locked", with a process that lives on. So the database waits longer than by default and lets
+readers go on meanwhile, and whoever runs this server for long starts again what has ended.
 """
 
 from __future__ import annotations
@@ -9,11 +13,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sqlite3
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +30,13 @@ from demo.processes import Processes, free_port
 DAG = "backfill_scheduled"
 START_SECONDS = 240
 COMPONENTS = ("scheduler", "dag-processor", "triggerer", "api-server")
+REPORTING = {"scheduler": "scheduler", "dag_processor": "dag-processor", "triggerer": "triggerer"}
+"""The components that report to the database, by their names in the health check."""
+
+BUSY_SECONDS = 60
+START_LOOKS = 12
+LOST_LOOKS = 3
+"""After so many looks without a sign of life, a component has ended, even if its process lives."""
 
 
 class AirflowServer:
@@ -42,6 +56,8 @@ class AirflowServer:
         self._port = free_port(8080)
         self._environment = {**_environment(folder, size, self._port), **(environment or {})}
         self._token = ""
+        self._database = folder.airflow_home / "airflow.db"
+        self._silent: Counter[str] = Counter()
 
     @property
     def url(self) -> str:
@@ -60,6 +76,8 @@ class AirflowServer:
         :raises DemoError: if Airflow does not start.
         """
         self._processes.finish("airflow-db")
+        with closing(sqlite3.connect(self._database)) as database:
+            database.execute("PRAGMA journal_mode=WAL")
         for component in COMPONENTS:
             self._airflow(component, name=f"airflow-{component}")
         until = time.monotonic() + START_SECONDS
@@ -69,6 +87,25 @@ class AirflowServer:
                 raise DemoError(f"Airflow did not start within {START_SECONDS} s; see airflow-*.log in the logs")
             time.sleep(1)
         self._call("PATCH", f"dags/{DAG}", {"is_paused": False})
+
+    def revive(self) -> list[str]:
+        """
+        Start the components again that have ended, or have not reported for long, and return their names.
+
+        Call this again and again; a busy database may keep a component silent for one look.
+        """
+        self._count_silence()
+        ended = [
+            component
+            for component in COMPONENTS
+            if not self._processes.is_alive(f"airflow-{component}") or self._silent[component] >= LOST_LOOKS
+        ]
+        for component in ended:
+            self._processes.kill(f"airflow-{component}")
+            self._airflow(component, name=f"airflow-{component}")
+            # It needs a while to report.
+            self._silent[component] = -START_LOOKS
+        return ended
 
     def trigger(self) -> str:
         """Start a DAG run and return its id."""
@@ -91,6 +128,16 @@ class AirflowServer:
     def _airflow(self, *arguments: str, name: str) -> None:
         airflow = str(Path(sys.executable).parent / "airflow")
         self._processes.start(name, [airflow, *arguments], self._environment)
+
+    def _count_silence(self) -> None:
+        try:
+            health = self._call("GET", "monitor/health")
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            # Without an answer, nothing is known.
+            return
+        for name, component in REPORTING.items():
+            silent = health[name]["status"] != "healthy"
+            self._silent[component] = self._silent[component] + 1 if silent else min(self._silent[component], 0)
 
     def _ready(self, dags: Collection[str]) -> bool:
         try:
@@ -140,6 +187,7 @@ def _environment(folder: DemoFolder, size: Size, port: int) -> dict[str, str]:
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder.airflow_home}/airflow.db?timeout={BUSY_SECONDS}",
         "AIRFLOW__API__BASE_URL": f"http://localhost:{port}",
         "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),

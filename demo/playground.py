@@ -17,7 +17,7 @@ from demo.run import DemoRun
 from demo.runner import run_demo
 
 ROWS = 500_000
-LOOK_EVERY = 1.0
+LOOK_EVERY = 5.0
 DAGS = {
     "backfill_manual": "start any job by hand, with a form; throttle, pause, repair or cancel it",
     "backfill_scheduled": "one job, one DAG run after another",
@@ -53,6 +53,9 @@ def play(run: DemoRun) -> None:
         terminal.say(f"{short_path(file)}: {what}")
     terminal.heading("Ctrl-C stops everything")
     while True:
+        for component in airflow.revive():
+            log = processes.log(f"airflow-{component}")
+            terminal.say(f"Airflow's {component} reported nothing any more, and was started again; see {log}")
         processes.require_alive()
         time.sleep(LOOK_EVERY)
 

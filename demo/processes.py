@@ -114,6 +114,20 @@ class Processes:
             if process.poll() is not None:
                 raise DemoError(f"{name} ended with exit code {process.returncode}: {self.last_words(name)}")
 
+    def is_alive(self, name: str) -> bool:
+        """Return whether a process runs."""
+        return self._started[name].process.poll() is None
+
+    def kill(self, name: str) -> None:
+        """Kill a process with all of its descendants, and forget it."""
+        process = self._started.pop(name).process
+        family = _descendants(process.pid)
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(family, KILL_SECONDS)
+        process.wait()
+
     def end(self, name: str) -> None:
         """
         Ask a process to end, and wait until it has.

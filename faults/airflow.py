@@ -16,8 +16,11 @@ from pathlib import Path
 from faults.campaign import Campaign, Outcome, WrongError
 
 SCENARIO = "tests/integration/airflow/test_survival.py"
-DEATHS = 6
-"""The triggerer, a task run, the scheduler with its workers, an application; a task marked failed, one cleared."""
+DEATHS = 7
+"""
+The triggerer, a task run, the scheduler with its workers, an application; a task marked failed, one cleared; and one
+marked failed whose application another DAG's task waits for.
+"""
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,7 +38,7 @@ def play(_: int, random: random.Random) -> Outcome:
     )
     if done.returncode:
         raise WrongError(done.stdout[-3000:])
-    return Outcome(checks=DEATHS, about="every epoch ran once, and no application was left over")
+    return Outcome(checks=DEATHS, about="every epoch ran once and has its event, and no application was left over")
 
 
 CAMPAIGN = Campaign(

@@ -8,6 +8,7 @@ read only this record, on whichever machine they run.
 from __future__ import annotations
 
 import datetime as dt
+import signal
 from typing import Self
 
 from airflow_backfill_provider.core.frozen import Frozen
@@ -35,6 +36,31 @@ def epoch_application(epoch: int, *, step: str | None = None, part: int | None =
     return "-".join(["epoch", str(epoch), *([step] if step else []), *([] if part is None else [str(part)])])
 
 
+def epoch_of_application(name: str) -> int | None:
+    """Return the first epoch of an application that runs whole epochs; ``None`` for any other application."""
+    kind, _, epoch = name.partition("-")
+    return int(epoch) if kind == "epoch" and epoch.isdecimal() else None
+
+
+def signal_note(exit_code: int | None) -> str:
+    """
+    Return what a message adds about an application that a signal ended; empty if none did.
+
+    :param exit_code: the exit code; negative for a signal, as Python reports it, or 128 and more, as a shell does.
+    """
+    number = 0 if exit_code is None else -exit_code if exit_code < 0 else exit_code - _SHELL
+    if number == signal.SIGKILL:
+        return (
+            f"; it was killed ({signal.SIGKILL.name}), most likely because its host or container ran out of memory: "
+            "give Spark more memory, or lower the job's rate_limit, so that an epoch reads fewer rows"
+        )
+    return f"; a signal ended it ({signal.Signals(number).name})" if number in signal.valid_signals() else ""
+
+
+_SHELL = 128
+"""A shell adds this to the number of the signal that ended a program."""
+
+
 class ApplicationRecord(Frozen):
     """
     One attempt to run an application.
@@ -48,8 +74,10 @@ class ApplicationRecord(Frozen):
     :param application_id: Spark's id of the application, once known.
     :param web_url: address of the application's Spark UI, or of the server that runs it, once known.
     :param said: the newest messages to the submitter, oldest first.
+    :param started_by: the task run that started this attempt, if known.
     :param exit_code: the exit code; ``None`` while the application runs.
     :param error: why it failed.
+    :param stopped_by: who asked for its end, if that is why it failed.
     """
 
     name: str
@@ -62,8 +90,10 @@ class ApplicationRecord(Frozen):
     application_id: str | None = None
     web_url: str | None = None
     said: tuple[str, ...] = ()
+    started_by: str = ""
     exit_code: int | None = None
     error: str = ""
+    stopped_by: str = ""
     ended_at: dt.datetime | None = None
 
     @property
@@ -75,6 +105,11 @@ class ApplicationRecord(Frozen):
     def succeeded(self) -> bool:
         """Whether the application ended successfully."""
         return self.exit_code == DONE
+
+    @property
+    def failure(self) -> str:
+        """Why it failed, and who asked for that."""
+        return f"{self.error} of {self.stopped_by}; trying again is safe" if self.stopped_by else self.error
 
     @property
     def retryable(self) -> bool:

@@ -42,6 +42,7 @@ from airflow_backfill_provider.core.table_name import canonical_table_name, is_l
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.core.vnodes import parse_vnodes
+from airflow_backfill_provider.core.yaml_text import ShownAsYaml
 
 MAX_VNODE_COUNT = 32_768
 
@@ -89,7 +90,7 @@ class Restriction(BaseModel):
     keys: KeyBounds = KeyBounds()
 
 
-class BackfillJob(BaseModel):
+class BackfillJob(ShownAsYaml):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 

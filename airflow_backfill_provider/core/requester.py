@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from airflow_backfill_provider.core.frozen import Frozen
 
 
@@ -37,3 +39,15 @@ _OF_RUN = " of run "
 def is_task_run(requested_by: str) -> bool:
     """Return whether a record's requester, as text, is a task run."""
     return _OF_RUN in requested_by
+
+
+def possible_task_runs(requested_by: str) -> Iterator[Requester]:
+    """
+    Yield the task runs that a record's requester, as text, may be; ids of DAGs and of tasks may have dots.
+
+    A task run of a mapped task is left out.
+    """
+    task, found, run_id = requested_by.partition(_OF_RUN)
+    parts = task.split(".") if found else []
+    for dots in range(1, len(parts)):
+        yield Requester(dag_id=".".join(parts[:dots]), task_id=".".join(parts[dots:]), run_id=run_id)

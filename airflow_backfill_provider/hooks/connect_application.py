@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED_FOR_GOOD
+from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED_FOR_GOOD, signal_note
 from airflow_backfill_provider.core.errors import InvalidRemoteError
 from airflow_backfill_provider.core.remote import Remote, is_remote
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
@@ -109,7 +109,7 @@ class ConnectApplicationHook(BaseHook):
             # A timeout and Ctrl-C reach only this process.
             self._end_process()
         if code != DONE:
-            message = error or f"{application} ended with exit code {code}; see the lines above"
+            message = error or f"{application} ended with exit code {code}; see the lines above{signal_note(code)}"
             raise airflow_error(message, retryable=code != FAILED_FOR_GOOD)
 
     def command(self, application: str, arguments: Sequence[str]) -> list[str]:

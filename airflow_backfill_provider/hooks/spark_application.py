@@ -19,7 +19,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import DEFAULT_SPARK_BINA
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import ERROR_PREFIX, FAILED_FOR_GOOD
+from airflow_backfill_provider.core.application import ERROR_PREFIX, FAILED_FOR_GOOD, signal_note
 from airflow_backfill_provider.core.errors import InstallationError, SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
@@ -204,13 +204,14 @@ class SparkApplicationHook(SparkSubmitHook):
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         if isinstance(connection_cmd, str):
-            connection_cmd = [connection_cmd]
-        return super()._mask_cmd([_masked(argument) for argument in connection_cmd])
+            return super()._mask_cmd(connection_cmd)
+        # One argument after another: in a joined command, the provider's mask may hide the arguments that follow.
+        return " ".join(super(SparkApplicationHook, self)._mask_cmd(_masked(argument)) for argument in connection_cmd)
 
     def _failure(self, application: str) -> AirflowException:
         # On Kubernetes, only the output has the driver's exit code.
         code = self._spark_exit_code or (self._submit_sp and self._submit_sp.returncode)
-        message = self._error or f"{application} ended with exit code {code}; see the lines above"
+        message = self._error or f"{application} ended with exit code {code}; see the lines above{signal_note(code)}"
         return airflow_error(message, retryable=code != FAILED_FOR_GOOD)
 
     def _end_processes(self) -> None:

@@ -30,10 +30,15 @@ class SupervisedApplication:
     :param storage_options: options of the object store.
     :param job: the job's name.
     :param name: the application's name, unique in the job.
+    :param task_run: the task run that starts the application or waits for it.
     """
 
-    def __init__(self, *, state: str, storage_options: Mapping[str, str], job: str, name: str) -> None:
+    def __init__(
+        self, *, state: str, storage_options: Mapping[str, str], job: str, name: str, task_run: str = ""
+    ) -> None:
         self.name = name
+        self._task_run = task_run
+        self._started: str | None = None
         self._state = state
         self._storage_options = storage_options
         self._job = job
@@ -55,7 +60,7 @@ class SupervisedApplication:
         :param arguments: its arguments.
         :raises AirflowException: if the supervisor does not start.
         """
-        attempt = uuid.uuid4().hex
+        attempt = self._started = uuid.uuid4().hex
         order = supervisor.Order(
             state=self._state,
             storage_options=self._storage_options,
@@ -64,6 +69,7 @@ class SupervisedApplication:
             command=hook.command(application, arguments),
             environment=hook.environment(),
             log=str(_log_file(self._job, self.name, attempt)),
+            started_by=self._task_run,
         )
         _start_supervisor(order)
         record = self._records.read(self.name)
@@ -74,10 +80,16 @@ class SupervisedApplication:
         return record
 
     def stop(self) -> None:
-        """Ask the supervisor to end the running attempt, if there is one."""
+        """
+        Ask the supervisor to end the attempt that was started here.
+
+        If none was, this ends the running attempt, unless other task runs wait for it.
+        """
         record = self.running()
-        if record is not None:
-            self._records.request_stop(record)
+        if record is None or self._started not in {None, record.attempt}:
+            return
+        if not self._records.others_waiting(self.name, self._task_run):
+            self._records.request_stop(record, self._task_run)
 
 
 def _log_file(job: str, name: str, attempt: str) -> Path:

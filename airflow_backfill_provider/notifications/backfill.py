@@ -92,8 +92,9 @@ class BackfillNotifier(BaseNotifier):
             yield failed_event(name, _subject(context), _reason(context), status)
         if backfill is None or status is None:
             return
-        if _finished_by(context, backfill):
-            yield finished_event(status, backfill.job.materialized_view)
+        finished_epoch = _finished_by(context, backfill)
+        if finished_epoch is not None:
+            yield finished_event(status, backfill.job.materialized_view, finished_epoch)
         for alarm in status.alarms:
             yield alarm_event(status, alarm)
 
@@ -115,15 +116,18 @@ def _failed(context: Any) -> bool:
     return str(getattr(context["ti"], "state", None) or "") not in _WENT_WELL
 
 
-def _finished_by(context: Any, backfill: Backfill) -> bool:
-    """Return whether the callback's task, or a task of its DAG run, finished the view."""
+def _finished_by(context: Any, backfill: Backfill) -> int | None:
+    """Return as of which epoch the callback's task, or a task of its DAG run, finished the view; ``None`` if not."""
     history = backfill.store.settings_history()
-    if history[-1].finished_epoch is None:
-        return False
+    epoch = history[-1].finished_epoch
+    if epoch is None:
+        return None
     finisher = next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
     if _of_dag(context):
-        return finisher.startswith(f"{_dag_id(context)}.") and finisher.endswith(f" of run {_run_id(context)}")
-    return finisher == str(requester_of(context))
+        ours = finisher.startswith(f"{_dag_id(context)}.") and finisher.endswith(f" of run {_run_id(context)}")
+    else:
+        ours = finisher == str(requester_of(context))
+    return epoch if ours else None
 
 
 def _of_dag(context: Any) -> bool:

@@ -65,12 +65,16 @@ def alarm_event(status: JobStatus, alarm: Alarm) -> BackfillEvent:
     )
 
 
-def finished_event(status: JobStatus, view: str) -> BackfillEvent:
-    """Return the event of a view that is finished."""
+def finished_event(status: JobStatus, view: str, epoch: int | None = None) -> BackfillEvent:
+    """
+    Return the event of a view that is finished.
+
+    :param epoch: the epoch that completed the last vnode; by default the status's newest. Others may have followed it.
+    """
     return BackfillEvent(
         kind=EventKind.FINISHED,
         job=status.name,
-        message=f"the view {view} is finished as of epoch {status.epoch}, {status.rows_read:,} rows were read",
+        message=f"the view {view} is finished as of epoch {epoch or status.epoch}, {status.rows_read:,} rows were read",
         status=status_fields(status),
     )
 

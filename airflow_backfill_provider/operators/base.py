@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_backfill_provider.assets import emit, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.links import BackfillLink, MaterializedViewLink, SparkApplicationLink
 from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
@@ -33,6 +34,7 @@ class BackfillOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("job",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "yaml"}
     ui_color = "#dff3e4"
     operator_extra_links: Collection[BaseOperatorLink] = (BackfillLink(), MaterializedViewLink())
 
@@ -46,6 +48,11 @@ class BackfillOperator(BaseOperator):
         super().__init__(**kwargs)
         self.job: Any = job  # a template or another task may provide it before the task runs
         self.backfill_conn_id = backfill_conn_id
+        self._task_run = ""  # unknown if another task calls `execute`
+
+    def pre_execute(self, context: Any) -> None:
+        """Note which task run this is. Only Airflow calls this."""
+        self._task_run = str(requester_of(context))
 
     @contextmanager
     def opened(self) -> Iterator[Backfill]:
@@ -89,6 +96,7 @@ class SparkBackfillOperator(BackfillOperator):
     """
 
     template_fields: Sequence[str] = ("job", "spark_conn_id", "conf")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job": "yaml", "conf": "json"}
     operator_extra_links: Collection[BaseOperatorLink] = (
         *BackfillOperator.operator_extra_links,
         SparkApplicationLink(),
@@ -191,7 +199,11 @@ class SparkBackfillOperator(BackfillOperator):
         from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
 
         supervised = SupervisedApplication(
-            state=backfill.job.state, storage_options=backfill.storage_options or {}, job=backfill.job.name, name=name
+            state=backfill.job.state,
+            storage_options=backfill.storage_options or {},
+            job=backfill.job.name,
+            name=name,
+            task_run=self._task_run,
         )
         self._stop = supervised.stop
         record = supervised.running()
@@ -210,9 +222,16 @@ class SparkBackfillOperator(BackfillOperator):
             epoch=epoch,
             backfill_conn_id=self.backfill_conn_id,
             poll_interval=self.poll_interval,
+            attempt=record.attempt,
+            waiter=self._task_run,
         )
         self.defer(trigger=trigger, method_name="resume")
 
     def _require_alive(self, application: str) -> None:
         if self._killed:
             raise AirflowException(f"the task was killed before it submitted {application}")
+
+
+def cancelled_skip(reason: str) -> AirflowSkipException:
+    """Return the exception that skips a task because its job is cancelled, so that scheduled DAG runs don't fail."""
+    return AirflowSkipException(f"{reason}. There is nothing to do; pause the DAG if the job stays cancelled")

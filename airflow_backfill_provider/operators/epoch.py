@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_backfill_provider.core.application import epoch_application
+from airflow_backfill_provider.core.announced import committed
+from airflow_backfill_provider.core.application import epoch_application, epoch_of_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError, JobCancelledError
 from airflow_backfill_provider.core.giving_up import require_not_given_up
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
-from airflow_backfill_provider.hooks.task_run import empty_interval_warning, requester_of, until_of
+from airflow_backfill_provider.hooks.task_run import empty_interval_warning, is_manual, requester_of, until_of
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
-from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from airflow_backfill_provider.operators.base import SparkBackfillOperator, cancelled_skip
 from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
 from airflow_backfill_provider.operators.summaries import (
     barrier_summary,
@@ -46,6 +47,15 @@ class _InjectingOperator(EpochReportingOperator):
         if note is not None:
             self.log.warning("%s", note)
 
+    def skip_unless_manual(self, context: Context, error: JobCancelledError) -> None:
+        """
+        Skip the task of a cancelled job, so that a DAG with a schedule does not fail for ever.
+
+        :raises AirflowSkipException: if nobody started the DAG run by hand; who did so learns of the error.
+        """
+        if not is_manual(context):
+            raise cancelled_skip(str(error)) from error
+
 
 class InjectBarrierOperator(_InjectingOperator):
     """
@@ -53,7 +63,8 @@ class InjectBarrierOperator(_InjectingOperator):
 
     A retry or a cleared task finds the barrier that it pinned before. If a barrier is pinned and not committed, the
     task returns that one instead of a new one. In a scheduled DAG run and in a DAG run of an Airflow backfill, the
-    epoch's window ends at the ``data_interval_end``; in any other DAG run, at the upstream's newest version.
+    epoch's window ends at the ``data_interval_end``; in any other DAG run, at the upstream's newest version. If the job
+    is cancelled, the task fails in a manual DAG run, and is skipped in any other.
 
     Returns the barrier's summary, for :class:`RunEpochOperator`; its ``epoch`` is ``None`` if there is nothing to do.
     """
@@ -63,13 +74,18 @@ class InjectBarrierOperator(_InjectingOperator):
         from airflow_backfill_provider import protocol
 
         with self.created() as backfill:
+            self.begin_announcing(context, backfill)
             self.warn_of_empty_interval(context)
-            injection = protocol.inject_barrier(
-                store=backfill.store,
-                upstream=backfill.upstream,
-                requester=requester_of(context),
-                until=until_of(context),
-            )
+            try:
+                injection = protocol.inject_barrier(
+                    store=backfill.store,
+                    upstream=backfill.upstream,
+                    requester=requester_of(context),
+                    until=until_of(context),
+                )
+            except JobCancelledError as error:
+                self.skip_unless_manual(context, error)
+                raise
         if injection.barrier is None:
             self.log.info("nothing to do: %s", injection.reason)
             return no_barrier(injection.reason)
@@ -93,9 +109,13 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
 
     Returns the epochs' summary (``epoch, epochs, from_version, to_version, rows, changes, progress, finished``):
     ``epoch`` is the last one, ``epochs`` are all, and the other fields cover all of them. If there was nothing to do,
-    ``epoch`` is ``None`` and ``reason`` has the reason. With
-    :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event for
-    every epoch; a retry may repeat one. An asset among the outlets gets one event, for the last epoch.
+    ``epoch`` is ``None`` and ``reason`` has the reason. If the job is cancelled, the task fails in a
+    manual DAG run, and is skipped in any other.
+
+    With :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event
+    for every committed epoch after the last one that a succeeded task run of the same DAG announced, whoever ran it; a
+    retry may repeat one. A DAG that is new to the job begins with the epochs that are committed after its first task
+    run begins. An asset among the outlets gets one event, for the last of these epochs.
 
     :param barrier: the one epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects
         a barrier for this task run, by the rules of that operator.
@@ -127,13 +147,32 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         """Run the epoch, or the epochs, and return their summary."""
         if is_unset(self.barrier):
             return self.run_own(backfill, context)
+        self.begin_announcing(context, backfill)
         if isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
-            return self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")))
+            return self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")), context)
         barrier = backfill.store.pinned(epoch_of(self.barrier))
         return self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
 
     def run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
-        """Inject and run barriers until one belongs to this task run; run that one and those that follow it."""
+        """
+        Inject and run barriers until one belongs to this task run; run that one and those that follow it.
+
+        :raises JobCancelledError: in a manual DAG run, if the job is cancelled and there is nothing to announce.
+        :raises AirflowSkipException: in any other DAG run, likewise.
+        """
+        self.begin_announcing(context, backfill)
+        try:
+            return self._run_own(backfill, context)
+        except JobCancelledError as error:
+            # The epochs of others may be committed after their task runs failed.
+            if not self.announce(context, backfill):
+                self.skip_unless_manual(context, error)
+                raise
+            self.log.warning("%s", error)
+            progress, _ = current_progress(backfill.store, backfill.settings().incarnation)
+            return no_epoch(str(error), progress)
+
+    def _run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
         from airflow_backfill_provider import protocol
 
         requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
@@ -143,6 +182,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             if own.barriers and self.waited_for(_application_of(backfill, own.barriers[-1])):
                 own = self._run_own_epochs(backfill, own.barriers[-1], context, epochs)
                 return self._summary(backfill, own.barriers, own.commits, context)
+            self._report_foreign(backfill, str(self._ended["name"]))
         ran: list[int] = []
 
         def run(barrier: Barrier) -> EpochCommit:
@@ -168,7 +208,6 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
                 if done.barrier.epoch not in ran:
                     self._report(backfill, own.commits, ran=False)
                 return self._summary(backfill, own.barriers, own.commits, context)
-            self._summary(backfill, [done.barrier], [done.commit], context)
             self.log.info("epoch %d was injected by %s", done.barrier.epoch, done.barrier.injected_by)
         raise ConcurrentUpdateError(
             f"other requesters pinned {MOST_FOREIGN_BARRIERS} barriers of job {backfill.job.name} before this task run "
@@ -183,11 +222,13 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         own = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
         if own.commits and own.due is None:
             return self._summary(backfill, own.barriers, own.commits, context)
+        self.announce(context, backfill)
         newest = injection.newest
         return no_epoch(injection.reason, progress_after(newest[1], newest[0]) if newest else 0.0)
 
-    def _no_barrier_to_run(self, backfill: Backfill, reason: str) -> dict[str, Any]:
+    def _no_barrier_to_run(self, backfill: Backfill, reason: str, context: Context) -> dict[str, Any]:
         self.log.info("nothing to do: %s", reason)
+        self.announce(context, backfill)
         progress, _ = current_progress(backfill.store, backfill.store.settings().incarnation)
         return no_epoch(reason, progress)
 
@@ -261,11 +302,20 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         else:
             self.log.info("committed before: epoch %s", name_of_epochs([commit.epoch for commit in commits]))
 
+    def _report_foreign(self, backfill: Backfill, application: str) -> None:
+        """Report the epochs of another requester whose application this task run was deferred for."""
+        epoch = epoch_of_application(application)
+        epochs = [] if epoch is None else committed(*backfill.store.log(since_epoch=epoch))
+        if not epochs or epochs[0].number != epoch:
+            return
+        asked = epochs[0].barrier.injected_by
+        ran = [epoch.commit for epoch in epochs if epoch.barrier.injected_by == asked]
+        self.report_progress(backfill, ran if asked.is_task_run else ran[:1])
+
     def _summary(
         self, backfill: Backfill, barriers: Sequence[Barrier], commits: Sequence[EpochCommit], context: Context
     ) -> dict[str, Any]:
-        for barrier, commit in zip(barriers, commits, strict=True):
-            self.emit_epoch(context, backfill, barrier, commit)
+        self.announce(context, backfill, committed(barriers, commits))
         return epochs_summary(barriers, commits, progress_after(commits[-1], barriers[-1]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -9,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.hooks.task_run import requester_of
+from airflow_backfill_provider.hooks.task_run import has_failed, requester_of
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 
@@ -33,17 +34,17 @@ class FinishMaterializedViewOperator(BackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Finish the view."""
         with self.created() as backfill:
-            settings = self.finish(backfill, str(requester_of(context)))
+            settings = self.finish(backfill, context)
             barriers, commits = backfill.store.log(since_epoch=settings.finished_epoch or 0)
             self.emit_finish(context, backfill, barriers[0], commits[0])
         self.log.info("%s is finished as of epoch %s", backfill.job.materialized_view, settings.finished_epoch)
         return settings_summary(settings)
 
-    def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:
+    def finish(self, backfill: Backfill, context: Context) -> JobSettings:
         """Finish the view and return the settings in force."""
         from airflow_backfill_provider import protocol
 
-        return protocol.finish_job(store=backfill.store, requested_by=requested_by)
+        return protocol.finish_job(store=backfill.store, requested_by=str(requester_of(context)))
 
 
 class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
@@ -51,18 +52,21 @@ class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
     Like its base class, but skipped if not every vnode is Completed, or if another task run has finished the view.
 
     It is for scheduled DAGs, which run before and long after the view is finished: only one DAG run emits the asset's
-    event. If the view was finished from the command line, the next DAG run emits it.
+    event. If the view was finished from the command line, or by a task run that failed then, the next DAG run emits it.
     """
 
-    def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:
+    def finish(self, backfill: Backfill, context: Context) -> JobSettings:
         """Finish the view, if that is due."""
         from airflow_backfill_provider import protocol
 
+        requested_by = str(requester_of(context))
         try:
-            settings = super().finish(backfill, requested_by)
+            settings = super().finish(backfill, context)
         except NotFinishedError as error:
             raise AirflowSkipException(str(error)) from error
-        finisher = protocol.tell_of_finish(store=backfill.store, requested_by=requested_by)
+        finisher = protocol.tell_of_finish(
+            store=backfill.store, requested_by=requested_by, has_failed=partial(has_failed, context)
+        )
         if finisher != requested_by:
             raise AirflowSkipException(f"the view was finished as of epoch {settings.finished_epoch} by {finisher}")
         return settings

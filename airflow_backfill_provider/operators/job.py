@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.assets import JOB_XCOM, job_extra
 from airflow_backfill_provider.hooks.task_run import requester_of
+from airflow_backfill_provider.operators.announcing import Announcing
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 
@@ -38,7 +39,9 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
             else:
                 submit(self, backfill, "create", context)
             settings = backfill.require_created()
-            if unfinished := backfill.upstream.at().unfinished:
+            Announcing(backfill.store, context["ti"].dag_id).begin()
+            # The upstream of a cancelled job may be gone.
+            if not settings.cancelled and (unfinished := backfill.upstream.at().unfinished):
                 self.log.warning("%s", unfinished)
         return settings_summary(settings)
 

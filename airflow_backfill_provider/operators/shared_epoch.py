@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider.core.announced import CommittedEpoch
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from airflow_backfill_provider.core.giving_up import require_not_given_up
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
-from airflow_backfill_provider.operators.arguments import epoch_of
-from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
+from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
+from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator, cancelled_skip
 from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
 from airflow_backfill_provider.operators.summaries import epochs_summary, no_epoch
 from airflow_backfill_provider.telemetry import epoch_log
@@ -116,12 +117,11 @@ class EpochSummaryOperator(EpochReportingOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Check the barrier log."""
         with self.created() as backfill:
-            store = backfill.store
+            self.begin_announcing(context, backfill)
             barrier = _pinned(backfill, self.barrier)
             if barrier is None:
-                progress, _ = current_progress(store, store.settings().incarnation)
-                return no_epoch(str(self.barrier.get("reason", "there is no barrier")), progress)
-            commit = require_not_given_up(store.commit_of(barrier.epoch), barrier.job)
+                return self._no_epoch(context, backfill)
+            commit = require_not_given_up(backfill.store.commit_of(barrier.epoch), barrier.job)
             if commit is None:
                 raise EpochFailedError(
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
@@ -129,12 +129,26 @@ class EpochSummaryOperator(EpochReportingOperator):
                 )
             self.log.info("%s", epoch_log.end(commit))
             self.report_progress(backfill, [commit])
-            self.emit_epoch(context, backfill, barrier, commit)
+            self.announce(context, backfill, [CommittedEpoch(barrier, commit)])
         return epochs_summary([barrier], [commit], progress_after(commit, barrier))
+
+    def _no_epoch(self, context: Context, backfill: Backfill) -> dict[str, Any]:
+        """
+        Announce what others committed, and return the summary without an epoch.
+
+        :raises AirflowSkipException: if there is nothing to announce and the job is cancelled.
+        """
+        settings = backfill.settings()
+        if not self.announce(context, backfill) and settings.cancelled:
+            raise cancelled_skip(f"job {backfill.job.name} was cancelled")
+        progress, _ = current_progress(backfill.store, settings.incarnation)
+        reason = self.barrier.get("reason") if isinstance(self.barrier, Mapping) else None
+        return no_epoch(str(reason or "there is no barrier"), progress)
 
 
 def _pinned(backfill: Backfill, barrier: Any) -> Barrier | None:
-    if isinstance(barrier, Mapping) and barrier.get("epoch") is None:
+    # If the task that injects barriers was skipped, there is no value at all.
+    if is_unset(barrier) or (isinstance(barrier, Mapping) and barrier.get("epoch") is None):
         return None
     return backfill.store.pinned(epoch_of(barrier))
 

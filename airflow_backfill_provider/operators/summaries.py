@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_backfill_provider.core.announced import CommittedEpoch
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.settings import JobSettings
@@ -67,6 +68,25 @@ def epoch_event(backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> di
         "rows_read": commit.rows_read,
         "view_version": commit.view_version,
         "watermark": commit.watermark.isoformat(),
+        **({"given_up": True} if commit.given_up else {}),
+    }
+
+
+def event_of_epochs(backfill: Backfill, epochs: Sequence[CommittedEpoch]) -> dict[str, Any]:
+    """
+    Return the extra of the view's asset event for one or more committed epochs.
+
+    An event of several epochs is as of the last one. It has their sums, and ``first_epoch``.
+    """
+    extra = {"event": "epoch", **epoch_event(backfill, *epochs[-1])}
+    if len(epochs) == 1:
+        return extra
+    return {
+        **extra,
+        "first_epoch": epochs[0].number,
+        "from_version": epochs[0].barrier.upstream.from_offset.number,
+        "rows": sum(epoch.commit.snapshot_read_row_count for epoch in epochs),
+        "changes": sum(epoch.commit.upstream_output_row_count for epoch in epochs),
     }
 
 

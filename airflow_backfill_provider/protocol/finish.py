@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.requester import is_task_run
@@ -64,20 +66,28 @@ def completing_commit(store: BackfillStore, settings: JobSettings) -> EpochCommi
     return next((commit for commit in commits if commit.completed and commit.incarnation == settings.incarnation), None)
 
 
-def tell_of_finish(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> str:
+def tell_of_finish(
+    *,
+    store: BackfillStore,
+    requested_by: str,
+    has_failed: Callable[[str], bool] = lambda _: False,
+    clock: Clock = utc_now,
+) -> str:
     """
     Return the task run that reports a finished view to Airflow: the one that finished it, or the first one afterwards.
 
-    A command line emits no asset events. So if it finished the view, the first task run that sees this takes the finish
-    over, by writing the record again.
+    A command line emits no asset events, and neither does a task run that failed after it finished the view. Then the
+    first task run that sees this takes the finish over, by writing the record again.
 
     :param requested_by: the calling task run.
+    :param has_failed: tells whether another task run failed for good.
     """
     while True:
         history = store.settings_history()
         newest = history[-1]
         finisher = next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
-        if is_task_run(finisher) or newest.finished_epoch is None:
+        tells = finisher == requested_by or (is_task_run(finisher) and not has_failed(finisher))
+        if tells or newest.finished_epoch is None:
             return finisher
 
         def take_over(settings: JobSettings, newest: JobSettings = newest) -> JobSettings | None:

@@ -34,6 +34,7 @@ from airflow_backfill_provider.core.application import (
     MESSAGE_PREFIX,
     SPARK_PREFIX,
     ApplicationRecord,
+    signal_note,
 )
 from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.core.frozen import Frozen
@@ -47,6 +48,9 @@ LOOK_SECONDS = 1.0
 HEARTBEAT_SECONDS = 5.0
 STOP_GRACE_SECONDS = 10.0
 END_ATTEMPTS = 6
+
+STOPPED = "the application was stopped on request"
+"""The error of an application that was stopped; the record has who asked for it."""
 
 SAID_LINES = 20
 TAIL_LINES = 30
@@ -63,6 +67,7 @@ class Order(Frozen):
     :param command: the application's command line.
     :param environment: the application's whole environment.
     :param log: the file for the application's output.
+    :param started_by: the task run that starts it.
     """
 
     state: str
@@ -72,6 +77,7 @@ class Order(Frozen):
     command: Sequence[str]
     environment: Mapping[str, str] = Field(repr=False)
     log: str
+    started_by: str = ""
 
 
 class Supervisor:
@@ -91,6 +97,7 @@ class Supervisor:
             pid=os.getpid(),
             started_at=_now(),
             log=order.log,
+            started_by=order.started_by,
         )
         self._said: deque[str] = deque(maxlen=SAID_LINES)
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
@@ -135,6 +142,8 @@ class Supervisor:
             end_group(process, STOP_GRACE_SECONDS)
             process.wait()
             reading.join(STOP_GRACE_SECONDS)
+            if superseded:
+                log.write(self._successor())
         return None if superseded else process.returncode
 
     def _watch(self, process: subprocess.Popen[str]) -> bool:
@@ -148,8 +157,11 @@ class Supervisor:
                 known = self._records.read(self._record.name)
                 if known is not None and known.attempt != self._record.attempt:
                     return True
-                if self._stopping.is_set() or self._records.stop_requested(self._record):
-                    self._error = "the application was stopped on request"
+                requested = self._records.stop_requested(self._record)
+                if self._stopping.is_set() or requested:
+                    self._error = STOPPED
+                    by = self._records.stopped_by(self._record.name) if requested else "a signal to its supervisor"
+                    self._record = self._record.model_copy(update={"stopped_by": by})
                     return False
             beats += LOOK_SECONDS
             if beats >= HEARTBEAT_SECONDS:
@@ -198,14 +210,31 @@ class Supervisor:
         reraise=True,
     )
     def _write_end(self, code: int) -> None:
+        newest = self._records.read(self._record.name)
+        if newest is not None and newest.attempt != self._record.attempt:
+            # It started while this application was stopping, and must not take this end for its own.
+            return
         end = {"exit_code": code, "error": self._reason(code), "ended_at": _now()}
         self._records.write(self._current().model_copy(update=end))
+
+    def _successor(self) -> str:
+        """Return the log's last line after another attempt has started, for who looks for the output here."""
+        with suppress(StorageUnavailableError):
+            if (newest := self._records.read(self._record.name)) is not None:
+                by = f" by {newest.started_by}" if newest.started_by else ""
+                return (
+                    f"ended, because another attempt was started{by} on {newest.host}; its output is in {newest.log}\n"
+                )
+        return "ended, because another attempt was started\n"
 
     def _reason(self, code: int) -> str:
         if code == DONE:
             return ""
         return self._error or "\n".join(
-            [f"the application ended with exit code {code}; the last lines of its output:", *self._tail]
+            [
+                f"the application ended with exit code {code}{signal_note(code)}; the last lines of its output:",
+                *self._tail,
+            ]
         )
 
 

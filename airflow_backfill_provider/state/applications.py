@@ -7,25 +7,16 @@ on these records. If a file is missing or unreadable, nothing is known, and anot
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.small_files import write_file
-from airflow_backfill_provider.lake.storage import storage_errors
-
-if TYPE_CHECKING:
-    from deltalake.fs import DeltaStorageHandler
+from airflow_backfill_provider.lake.record_files import RecordFiles
 
 FOLDER = "applications"
+
+_WAITS = ".wait-"
 
 
 class ApplicationRecords:
@@ -38,11 +29,7 @@ class ApplicationRecords:
 
     def __init__(self, state: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = f"{state}/{FOLDER}"
-        self._files = (
-            _LocalFiles(Path(self.location))
-            if location.is_local(self.location)
-            else _ObjectStoreFiles(self.location, storage_options or {})
-        )
+        self._files = RecordFiles(self.location, storage_options)
 
     def read(self, name: str) -> ApplicationRecord | None:
         """
@@ -50,7 +37,7 @@ class ApplicationRecords:
 
         :raises StorageUnavailableError: if the storage does not answer.
         """
-        text = self._get(f"{name}.json")
+        text = self._files.get(f"{name}.json")
         try:
             return None if text is None else ApplicationRecord.model_validate_json(text)
         except ValidationError:
@@ -58,25 +45,55 @@ class ApplicationRecords:
 
     def write(self, record: ApplicationRecord) -> None:
         """Replace the record."""
-        self._put(f"{record.name}.json", record.model_dump_json())
+        self._files.put(f"{record.name}.json", record.model_dump_json())
 
-    def request_stop(self, record: ApplicationRecord) -> None:
-        """Request that the supervisor of an attempt ends its application."""
-        self._put(f"{record.name}.stop", record.attempt)
+    def request_stop(self, record: ApplicationRecord, by: str = "") -> None:
+        """
+        Request that the supervisor of an attempt ends its application.
+
+        :param by: who asks for it.
+        """
+        self._files.put(f"{record.name}.stopped_by", by)
+        self._files.put(f"{record.name}.stop", record.attempt)
 
     def stop_requested(self, record: ApplicationRecord) -> bool:
         """Return whether the attempt's end is requested."""
-        return self._get(f"{record.name}.stop") == record.attempt
+        return self._files.get(f"{record.name}.stop") == record.attempt
+
+    def stopped_by(self, name: str) -> str:
+        """Return who asked for the end of an application, as far as that is known."""
+        return self._files.get(f"{name}.stopped_by") or ""
+
+    def begin_wait(self, name: str, token: str, waiter: str) -> None:
+        """
+        Note that a task run waits for an application.
+
+        :param token: identifies the wait, because the next try of a task run may begin before the end of this one.
+        :param waiter: the task run.
+        """
+        self._files.put(f"{name}{_WAITS}{token}", waiter)
+
+    def end_wait(self, name: str, token: str) -> None:
+        """Note the end of a wait."""
+        self._files.delete(f"{name}{_WAITS}{token}")
+
+    def others_waiting(self, name: str, waiter: str) -> list[str]:
+        """
+        Return the other task runs that wait for an application; one of them must not end it for the others.
+
+        A task run whose triggerer died may still be among them.
+        """
+        texts = {self._files.get(file) for file in self._files.names(f"{name}{_WAITS}")}
+        return sorted(text for text in texts - {waiter, None} if text is not None)
 
     def forget(self, name: str) -> None:
-        """Remove the record, if there is one, and folders that are empty then."""
-        with storage_errors(self.location):
-            for file in (f"{name}.json", f"{name}.stop"):
-                self._files.delete(file)
+        """Remove all that is known of an application, and folders that are empty then."""
+        for file in (f"{name}.json", f"{name}.stop", f"{name}.stopped_by", *self._files.names(f"{name}{_WAITS}")):
+            self._files.delete(file)
 
     def session(self, name: str) -> ServerSession | None:
         """Return the server session in which an application runs or died, if there is one."""
-        text = self._get(f"{name}.session")
+        text = self._files.get(f"{name}.session")
         try:
             return None if text is None else ServerSession.model_validate_json(text)
         except ValidationError:
@@ -84,70 +101,8 @@ class ApplicationRecords:
 
     def write_session(self, name: str, session: ServerSession) -> None:
         """Record an application's server session, in which its operations continue if the application dies."""
-        self._put(f"{name}.session", session.model_dump_json())
+        self._files.put(f"{name}.session", session.model_dump_json())
 
     def forget_session(self, name: str) -> None:
         """Remove the record of an application's server session, because nothing of it runs on the server."""
-        with storage_errors(self.location):
-            self._files.delete(f"{name}.session")
-
-    def _get(self, file: str) -> str | None:
-        with storage_errors(self.location):
-            content = self._files.get(file)
-        return None if content is None else content.decode("utf-8", "replace")
-
-    def _put(self, file: str, text: str) -> None:
-        with storage_errors(self.location):
-            self._files.put(file, text.encode())
-
-
-class _LocalFiles:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def get(self, file: str) -> bytes | None:
-        try:
-            return (self._folder / file).read_bytes()
-        except FileNotFoundError:
-            return None
-
-    def put(self, file: str, content: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        # Each writer has its own temporary file, and a reader never sees half a file.
-        new = self._folder / f".{file}.{os.getpid()}"
-        new.write_bytes(content)
-        new.replace(self._folder / file)
-
-    def delete(self, file: str) -> None:
-        (self._folder / file).unlink(missing_ok=True)
-        with suppress(OSError):  # the folder is not empty
-            self._folder.rmdir()
-            self._folder.parent.rmdir()
-
-
-class _ObjectStoreFiles:
-    def __init__(self, folder: str, options: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._options = dict(options)
-
-    def get(self, file: str) -> bytes | None:
-        try:
-            with self._storage.open_input_file(file) as stream:
-                return bytes(stream.read())
-        except FileNotFoundError:
-            return None
-
-    def put(self, file: str, content: bytes) -> None:
-        write_file(self._storage, file, content)
-
-    def delete(self, file: str) -> None:
-        try:
-            self._storage.delete_file(file)
-        except FileNotFoundError:
-            return
-
-    @cached_property
-    def _storage(self) -> DeltaStorageHandler:
-        from deltalake.fs import DeltaStorageHandler
-
-        return DeltaStorageHandler(self._folder, options_of(self._folder, self._options))
+        self._files.delete(f"{name}.session")

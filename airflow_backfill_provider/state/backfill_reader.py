@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.lake.rows import text_literal
 from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state.announcements import Announcements
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.recovery import what_to_do
@@ -77,6 +78,11 @@ class BackfillReader:
     def applications(self) -> ApplicationRecords:
         """The records of the job's applications."""
         return ApplicationRecords(self.location, self.storage_options)
+
+    @property
+    def announcements(self) -> Announcements:
+        """The records of what DAGs have announced of the job."""
+        return Announcements(self.location, self.storage_options)
 
     def created(self) -> bool:
         """Return whether the job has settings."""

@@ -7,6 +7,8 @@ OpenLineage events of committed epochs, each a step from the upstream to the vie
 
 from __future__ import annotations
 
+import logging
+import os
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_backfill_provider.protocol.backfill import Backfill
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,38 +165,66 @@ class EpochLineageMixin:
     """
     Reports the epochs of an operator to OpenLineage.
 
-    The operator must call :meth:`remember_lineage` for each epoch; without it, nothing is reported. A task run reports
-    once: all its epochs are one step, which ends with the versions after the last epoch.
+    The operator must call :meth:`remember_lineage` for each epoch, and then :meth:`collect_lineage`; without epochs,
+    nothing is reported. A task run reports once: all its epochs are one step, which ends with the versions after the
+    last epoch.
     """
 
-    _lineage: tuple[Backfill, Barrier, EpochCommit] | None = None
+    _last: tuple[Backfill, Barrier, EpochCommit] | None = None
     _rows = 0
+    _lineage: EpochLineage | None = None
+    _process = 0
 
     def remember_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
         """Remember an epoch of this task run."""
-        self._lineage = (backfill, barrier, commit)
+        self._process = os.getpid()
+        self._last = (backfill, barrier, commit)
         self._rows += rows_of(commit)
 
+    def collect_lineage(self) -> None:
+        """
+        Read what the lineage of the remembered epochs needs, if OpenLineage is in use; never raise.
+
+        OpenLineage's provider asks for the lineage in a process that it forks, where deltalake cannot open a table.
+        """
+        if self._last is None or not _in_use():
+            return
+        try:
+            self._lineage = self._read_lineage(*self._last)
+        except Exception:  # lineage that cannot be read must not fail the task
+            logger.warning("the lineage of epoch %d is not known", self._last[2].epoch, exc_info=True)
+
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
-        """Return the lineage of the epochs. OpenLineage's provider calls this, and logs errors."""
+        """Return the lineage of the epochs. OpenLineage's provider calls this, in a fork of the task's process."""
         del task_instance
-        if self._lineage is None:
+        if self._lineage is not None:
+            return operator_lineage(self._lineage)
+        if self._last is None or os.getpid() != self._process:
             return None
+        return operator_lineage(self._read_lineage(*self._last))
+
+    def _read_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> EpochLineage:
         from airflow_backfill_provider.sources.delta.source import DeltaSource
 
-        backfill, barrier, commit = self._lineage
         settings = backfill.settings()
         view = DeltaSource(settings.definition.view_location, backfill.storage_options)
-        return operator_lineage(
-            epoch_lineage(
-                settings,
-                barrier,
-                commit,
-                upstream_columns=backfill.upstream.at(barrier.upstream.to_offset).types,
-                view_columns=view.at().types,
-                rows=self._rows,
-            )
+        return epoch_lineage(
+            settings,
+            barrier,
+            commit,
+            upstream_columns=backfill.upstream.at(barrier.upstream.to_offset).types,
+            view_columns=view.at().types,
+            rows=self._rows,
         )
+
+
+def _in_use() -> bool:
+    """Return whether OpenLineage's provider is installed and sends events."""
+    try:
+        from airflow.providers.openlineage import conf
+    except ImportError:
+        return False
+    return not conf.is_disabled()
 
 
 def _table_facets(table: TableState) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +41,27 @@ class SparkApplicationTrigger(BaseTrigger):
     :param epoch: the epoch, if the application runs one whole epoch.
     :param backfill_conn_id: the connection with the object store's options.
     :param poll_interval: seconds between two polls.
+    :param attempt: the attempt at the application that the task run started or found; ``None`` if that is not known, as
+        to a trigger of an earlier release.
+    :param waiter: the task run that waits.
     """
 
     def __init__(
-        self, *, state: str, name: str, epoch: int | None, backfill_conn_id: str, poll_interval: float
+        self,
+        *,
+        state: str,
+        name: str,
+        epoch: int | None,
+        backfill_conn_id: str,
+        poll_interval: float,
+        attempt: str | None = None,
+        waiter: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.attempt = attempt
+        self.waiter = waiter
+        # The next try of the same task run may begin to wait before this one ends.
+        self._token = uuid.uuid4().hex
         self.state = state
         self.name = name
         self.epoch = epoch
@@ -59,14 +76,25 @@ class SparkApplicationTrigger(BaseTrigger):
             "epoch": self.epoch,
             "backfill_conn_id": self.backfill_conn_id,
             "poll_interval": self.poll_interval,
+            **({"attempt": self.attempt} if self.attempt else {}),
+            **({"waiter": self.waiter} if self.waiter else {}),
         }
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait. Each poll reads a file, so it runs in a thread."""
-        watch = _Watch()
+        try:
+            async with aclosing(self._events()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            await asyncio.to_thread(self._end_wait)
+
+    async def _events(self) -> AsyncGenerator[TriggerEvent]:
+        watch, waits = _Watch(self.attempt), False
         while True:
             try:
+                waits = waits or await asyncio.to_thread(self._begin_wait)
                 record = await asyncio.to_thread(self._read)
                 committed = watch.commit_is_due and await asyncio.to_thread(self._committed)
             except StorageUnavailableError as error:
@@ -82,16 +110,16 @@ class SparkApplicationTrigger(BaseTrigger):
                 yield _event(self.name, SUCCEEDED)
                 return
             if record is not None and record.ended:
-                yield _event(self.name, FAILED, message=record.error, retryable=record.retryable)
+                yield _event(self.name, FAILED, message=record.failure, retryable=record.retryable)
                 return
             if watch.lost:
-                await self.on_kill()
+                await asyncio.to_thread(self._request_stop, record)
                 yield _event(self.name, FAILED, message=_lost(self.name, record), retryable=True)
                 return
             await asyncio.sleep(self.poll_interval)
 
     async def on_kill(self) -> None:
-        """End the application if a user clears the task or marks its state."""
+        """End the application if a user clears the task or marks its state, unless other task runs wait for it."""
         await asyncio.to_thread(self._stop)
 
     def _read(self) -> ApplicationRecord | None:
@@ -103,8 +131,27 @@ class SparkApplicationTrigger(BaseTrigger):
 
     def _stop(self) -> None:
         record = self._records.read(self.name)
+        if record is None or self.attempt not in {None, record.attempt}:
+            # The attempt that this trigger waited for is over, and the new one belongs to another task run.
+            return
+        others = self._records.others_waiting(self.name, self.waiter)
+        if others:
+            self.log.info("the application %s goes on, because %s waits for it", self.name, ", ".join(others))
+        else:
+            self._request_stop(record)
+
+    def _request_stop(self, record: ApplicationRecord | None) -> None:
         if record is not None and not record.ended:
-            self._records.request_stop(record)
+            self._records.request_stop(record, self.waiter)
+
+    def _begin_wait(self) -> bool:
+        self._records.begin_wait(self.name, self._token, self.waiter)
+        return True
+
+    def _end_wait(self) -> None:
+        # Another process may have removed what is known of the application, or the storage does not answer.
+        with suppress(BackfillError):
+            self._records.end_wait(self.name, self._token)
 
     @cached_property
     def _reader(self) -> BackfillReader:
@@ -118,7 +165,8 @@ class SparkApplicationTrigger(BaseTrigger):
 class _Watch:
     """The state of an application that the trigger has seen, timed by this process's clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: str | None = None) -> None:
+        self._own = own
         self._seen: ApplicationRecord | None = None
         self._changed = self._looked = time.monotonic()
         self._logged: tuple[str, ...] = ()
@@ -128,10 +176,11 @@ class _Watch:
         """Return the news in the record, as lines for the log."""
         if record is None or record == self._seen:
             return []
+        news = []
         if self._seen is None or self._seen.attempt != record.attempt:
             self._logged = ()
+            news = [] if self._own in {None, record.attempt} else [_taken_over(record)]
         self._seen, self._changed = record, time.monotonic()
-        news = []
         if record.application_id and record.web_url != self._web_url:
             news.append(f"Spark application {record.application_id}: {record.web_url}")
             self._web_url = record.web_url
@@ -152,6 +201,14 @@ class _Watch:
             return False
         self._looked = now
         return True
+
+
+def _taken_over(record: ApplicationRecord) -> str:
+    by = f" by {record.started_by}" if record.started_by else ""
+    return (
+        f"another attempt at {record.name} was started{by} on {record.host}, so the own one has ended; waiting for the "
+        f"other one. Spark's own output is in {record.log}"
+    )
 
 
 def _lost(name: str, record: ApplicationRecord | None) -> str:

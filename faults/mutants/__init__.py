@@ -22,6 +22,7 @@ from pathlib import Path
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
 from faults.mutants import (
+    announcing,
     appends,
     core,
     databases,
@@ -61,6 +62,7 @@ MUTANTS = (
     *engine.MUTANTS,
     *execution.MUTANTS,
     *queries.MUTANTS,
+    *announcing.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
 

@@ -21,7 +21,7 @@ from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine, make
 from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
-from tests.unit.stand_in import Lake
+from tests.unit.stand_in import Lake, run_epoch
 
 pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
 
@@ -36,7 +36,9 @@ SECRETS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET, "AZ
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
     """The site's jobs, by name."""
     folder = tmp_path_factory.mktemp("lakes")
-    return {name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged", "rebuilt")}
+    return {
+        name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged", "rebuilt", "refreshed")
+    }
 
 
 def lake_of(folder: Path, name: str) -> Lake:
@@ -65,6 +67,23 @@ def job(name: str) -> str:
     return f"/plugin/backfills/refresh_{name}/{name}"
 
 
+def test_a_finished_view_says_that_an_epoch_is_running(lakes, visit):
+    lake = lakes["refreshed"]
+    lake.epochs(2)
+    protocol.finish_job(store=lake.backfill.store, requested_by="somebody")
+    page = visit(job("refreshed"))
+    expect(page.get_by_text("Finished and up to date.")).to_be_visible()
+    lake.append([2000])
+    expect(page.get_by_text("1 version behind the upstream. The next DAG run applies its changes.")).to_be_visible()
+
+    lake.inject()
+    expect(page.get_by_role("heading", name="refreshed")).to_contain_text("Finished, epoch running")
+    expect(page.get_by_text("1 version behind the upstream. Epoch 4 was pinned")).to_be_visible()
+    expect(page.get_by_text("The next DAG run applies")).to_have_count(0)
+    run_epoch(lake.backfill, 4)
+    expect(page.get_by_text("Finished and up to date.")).to_be_visible()
+
+
 def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit):
     """One scenario, as a user plays it, without a reload."""
     lake = lakes["changed"]
@@ -85,7 +104,11 @@ def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit
     assert lake.backfill.store.settings().paused
 
     dialog = ask(page, "Throttle")
+    dialog.get_by_label("Rows per epoch").fill("many")
+    expect(dialog.get_by_role("button", name="Set rate limit")).to_be_disabled()
+    expect(dialog.get_by_text("Enter the rows per epoch as a whole number")).to_be_visible()
     dialog.get_by_label("Rows per epoch").fill("50")
+    expect(dialog.get_by_text("Enter the rows per epoch as a whole number")).to_have_count(0)
     answer(dialog, "Set rate limit")
     expect(page.get_by_text("50 rows an epoch")).to_be_visible()
 
@@ -110,7 +133,9 @@ def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit
     assert lake.backfill.store.settings().repair.keys == (("7",),)
 
     dialog = ask(page, "Cancel")
-    expect(dialog.get_by_role("button", name="Cancel the job")).to_be_disabled()
+    disabled = dialog.get_by_role("button", name="Cancel the job")
+    expect(disabled).to_be_disabled()
+    expect(disabled).to_have_accessible_description("Type the job's name, changed, to confirm.")
     dialog.get_by_label("Type changed to confirm").fill("changed")
     answer(dialog, "Cancel the job")
     expect(page.get_by_role("heading", name="changed")).to_contain_text("Cancelled")

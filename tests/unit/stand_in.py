@@ -234,6 +234,12 @@ class TaskRun:
     map_index: int = -1
     dag_id: str = "dag"
     xcoms: dict[str, Any] = field(default_factory=dict)
+    task: Any = None
+    states: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def get_task_states(self, *, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str]]:
+        known = self.states if dag_id == self.dag_id else {}
+        return {run: {task: state for task, state in known.get(run, {}).items() if task in task_ids} for run in run_ids}
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.xcoms[key] = value
@@ -244,6 +250,7 @@ def context(
     *,
     run_id: str = "run_1",
     map_index: int = -1,
+    dag_id: str = "dag",
     run_type: DagRunType | None = None,
     data_interval_start: dt.datetime | None = None,
     data_interval_end: dt.datetime | None = None,
@@ -253,9 +260,16 @@ def context(
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
     return {
-        "ti": TaskRun(run_id, task_id, map_index),
+        "ti": TaskRun(run_id, task_id, map_index, dag_id),
         "dag_run": SimpleNamespace(run_type=run_type or DagRunType.MANUAL),
         "data_interval_start": data_interval_start,
         "data_interval_end": data_interval_end,
         "outlet_events": OutletEventAccessors(),
     }
+
+
+def succeed(operator: Any, ctx: Any) -> None:
+    """Do what Airflow does once it has stored a task run's success and the events of its outlets."""
+    ctx["ti"].task = operator
+    for callback in operator.on_success_callback:
+        callback(ctx)

@@ -36,7 +36,11 @@ const Throttle = ({ act, job, onClose }) => {
   const [seconds, setSeconds] = useState(String(target ?? 60));
   const [most, setMost] = useState(pace === null ? "" : String(pace));
   const asked = { auto: "auto", rows: Number(rows), unlimited: null }[mode];
-  const ready = mode === "rows" ? /^\d+$/.test(rows) : mode === "unlimited" || Number(seconds) > 0;
+  const missing =
+    (mode === "rows" && !/^\d+$/.test(rows) && "Enter the rows per epoch as a whole number, or tick one of the boxes.") ||
+    (mode === "auto" && !(Number(seconds) > 0) && "Enter the seconds that an epoch should take, more than 0.") ||
+    (!/^([1-9]\d*)?$/.test(most) && "Enter the rows per second as a whole number above 0, or leave the field empty.") ||
+    "";
   return h(
     Dialog,
     {
@@ -47,8 +51,8 @@ const Throttle = ({ act, job, onClose }) => {
           target_epoch_seconds: mode === "auto" ? Number(seconds) : null,
         }),
       label: "Set rate limit",
+      missing,
       onClose,
-      ready: ready && /^([1-9]\d*)?$/.test(most),
       title: `Throttle ${job.name}`,
     },
     h("p", `Takes effect with the next epoch. Now: ${rateLimit(steered(job))}.`),
@@ -86,8 +90,8 @@ const Rescale = ({ act, job, onClose }) => {
     {
       act: () => act("rescale", { parallelism: Number(parallelism) }),
       label: "Rescale",
+      missing: /^[1-9]\d*$/.test(parallelism) ? "" : "Enter the number of task runs, 1 or more.",
       onClose,
-      ready: /^[1-9]\d*$/.test(parallelism),
       title: `Rescale ${job.name}`,
     },
     h("p", `The number of task runs that share an epoch, from the next epoch on. Now: ${steered(job).parallelism}.`),
@@ -122,8 +126,8 @@ const Cancel = ({ act, job, onClose }) => {
       act: () => act("cancel", {}),
       danger: true,
       label: "Cancel the job for good",
+      missing: typed === job.name ? "" : `Type the job's name, ${job.name}, to confirm.`,
       onClose,
-      ready: typed === job.name,
       title: `Cancel ${job.name}?`,
     },
     h("p", "No further epoch will run, so changes will no longer be applied. This cannot be undone; only a rebuild starts over, from the beginning."),

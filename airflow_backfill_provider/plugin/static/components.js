@@ -1,9 +1,9 @@
 // Components that several pages share.
 
-import { count, distance, duration, percent, plural, since, STATES } from "./format.js";
+import { count, distance, duration, percent, plural, since, stateName } from "./format.js";
 import { h } from "./react.js";
 
-export const Badge = ({ state }) => h("span.bf-badge", { "data-state": state }, STATES[state]);
+export const Badge = ({ job }) => h("span.bf-badge", { "data-state": job.state }, stateName(job));
 
 export const Progress = ({ name, summary }) => {
   const share = summary?.progress ?? 0;

@@ -5,9 +5,9 @@ import { h, useEffect, useId, useRef, useState } from "./react.js";
 
 /**
  * `act` does the action and may fail; `onClose` is called when the dialog is done.
- * The children are the fields; `ready` is whether they are filled in.
+ * The children are the fields; `missing` says what is left to fill in, and is empty if nothing is.
  */
-export const Dialog = ({ act, children, danger, label, onClose, ready = true, title }) => {
+export const Dialog = ({ act, children, danger, label, missing = "", onClose, title }) => {
   const dialog = useRef(null);
   const heading = useId();
   const [busy, setBusy] = useState(false);
@@ -21,7 +21,7 @@ export const Dialog = ({ act, children, danger, label, onClose, ready = true, ti
 
   const submit = async (event) => {
     event.preventDefault();
-    if (busy || !ready) {
+    if (busy || missing) {
       return;
     }
     setBusy(true);
@@ -52,13 +52,21 @@ export const Dialog = ({ act, children, danger, label, onClose, ready = true, ti
       { onSubmit: submit },
       h("h3", { id: heading }, title),
       children,
+      h("p.bf-missing", { "aria-live": "polite", id: `${heading}m` }, missing),
       error && h(Notice, { kind: "error", title: "Refused" }, error.message),
       h(
         "div.bf-buttons",
         h("button.bf-button", { onClick: onClose, type: "button" }, "Back"),
         h(
           "button.bf-button.bf-primary",
-          { "aria-busy": busy, className: danger ? "bf-danger" : "", disabled: !ready || busy, type: "submit" },
+          {
+            "aria-busy": busy,
+            "aria-describedby": `${heading}m`,
+            className: danger ? "bf-danger" : "",
+            disabled: Boolean(missing) || busy,
+            title: missing || undefined,
+            type: "submit",
+          },
           label,
         ),
       ),

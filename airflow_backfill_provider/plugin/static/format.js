@@ -78,31 +78,50 @@ export const STATES = {
   unread: "Being read…",
 };
 
-/** The reason of a job's state, in a sentence. */
+/** The name of a job's state. An epoch may also run on a finished view, to apply changes. */
+export const stateName = ({ state, summary }) =>
+  state === "finished" && summary.pinned_epoch !== null ? "Finished, epoch running" : STATES[state];
+
+/** What the pinned epoch does, in a sentence. */
+const pinned = ({ pinned_at: at, pinned_epoch: epoch }) =>
+  `Epoch ${epoch} was pinned ${duration(since(at))} ago and is not committed yet: it is running, or waits for a retry.`;
+
+/** The reason of a job's state, in a sentence or two. */
 export const reason = (job) => {
   const { state, summary } = job;
+  const standing = reasonOfState(job);
+  return summary && summary.pinned_epoch !== null && state !== "running" ? `${standing} ${pinned(summary)}` : standing;
+};
+
+const reasonOfState = ({ problem, state, summary }) => {
   switch (state) {
     case "not_created":
       return "The first task of a DAG run creates it. Trigger the DAG, unless a DAG run has started.";
     case "unreadable":
-      return job.problem;
+      return problem;
     case "unread":
       return "Its tables are being read for the first time.";
     case "cancelled":
-      return "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over.";
+      return summary.pinned_epoch === null
+        ? "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over."
+        : "Cancelled: only the pinned epoch is still completed. A rebuild starts over.";
     case "finished":
       if (!summary.upstream_answers) {
         return "Finished. The upstream does not answer, so its lag is unknown.";
       }
-      return summary.lag_versions
-        ? `Finished, ${distance(summary.lag_versions, summary.lag_unit)} behind the upstream. The next DAG run applies its changes.`
-        : "Finished and up to date.";
+      if (!summary.lag_versions) {
+        return "Finished and up to date.";
+      }
+      return (
+        `Finished, ${distance(summary.lag_versions, summary.lag_unit)} behind the upstream.` +
+        (summary.pinned_epoch === null ? " The next DAG run applies its changes." : "")
+      );
     case "paused":
       return summary.condition === "paused"
         ? "Paused: epochs read no history, but still apply changes."
         : "The rate limit is 0: epochs read no history, but still apply changes.";
     case "running":
-      return `Epoch ${summary.pinned_epoch} was pinned ${duration(since(summary.pinned_at))} ago and is not committed yet: it is running, or waits for a retry.`;
+      return pinned(summary);
     default:
       return "No epoch is running. The next DAG run continues.";
   }

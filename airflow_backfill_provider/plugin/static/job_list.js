@@ -35,7 +35,7 @@ const Line = ({ job, to }) => {
     h(
       "td",
       { title: reason(job) },
-      h(Badge, { state: job.state }),
+      h(Badge, { job }),
       summary?.warnings.length > 0 &&
         h("span.bf-warning", { role: "img", "aria-label": "has warnings", title: summary.warnings.join("\n") }, " ⚠"),
     ),

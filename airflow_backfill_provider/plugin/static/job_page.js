@@ -101,7 +101,7 @@ const Header = ({ back, dagId, job, onDone }) =>
     h(
       "div",
       back && h(Link, { className: "bf-back", to: back }, "← All backfills"),
-      h("h2", job.name, " ", h(Badge, { state: job.state })),
+      h("h2", job.name, " ", h(Badge, { job })),
       h(
         "p.bf-links",
         h(Link, { to: `/dags/${encodeURIComponent(dagId)}` }, dagId),

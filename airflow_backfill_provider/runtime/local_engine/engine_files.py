@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import uuid
 from datetime import datetime
 from pathlib import Path
 
@@ -147,7 +148,8 @@ def make_token() -> str:
 
 def write_private(file: Path, text: str) -> None:
     """Replace a file with one that only its owner may read."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
+    # Threads of one process must not share a temporary file.
+    new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY_FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         opened.write(text)

@@ -47,11 +47,11 @@ class Scenario:
         """Let applications work."""
         (self.lake.folder / "go").touch()
 
-    def trigger(self) -> str:
-        """Start a run of the DAG."""
+    def trigger(self, dag: str = "orders") -> str:
+        """Start a run of a DAG."""
         self._runs += 1
         run = f"run_{self._runs}"
-        self.wait(lambda: self.airflow.call("POST", "dags/orders/dagRuns", {"dag_run_id": run, "logical_date": None}))
+        self.wait(lambda: self.airflow.call("POST", f"dags/{dag}/dagRuns", {"dag_run_id": run, "logical_date": None}))
         return run
 
     def deferred_run(self) -> str:
@@ -61,19 +61,28 @@ class Scenario:
         self.wait_until_deferred(run)
         return run
 
-    def task(self, run: str) -> dict[str, Any]:
-        return self.airflow.call("GET", f"dags/orders/dagRuns/{run}/taskInstances/{EPOCH}/0")
+    def task(self, run: str, dag: str = "orders") -> dict[str, Any]:
+        return self.airflow.call("GET", f"dags/{dag}/dagRuns/{run}/taskInstances/{EPOCH}/0")
 
-    def set_task(self, run: str, state: str) -> None:
-        self.airflow.call("PATCH", f"dags/orders/dagRuns/{run}/taskInstances/{EPOCH}/0", {"new_state": state})
+    def set_task(self, run: str, state: str, dag: str = "orders") -> None:
+        self.airflow.call("PATCH", f"dags/{dag}/dagRuns/{run}/taskInstances/{EPOCH}/0", {"new_state": state})
+
+    def waits(self, epoch: int) -> int:
+        """Return how many triggers wait for an epoch's application."""
+        return len(list(Path(self._records.location).glob(f"epoch-{epoch}.wait-*")))
+
+    def announced(self, dag: str) -> list[int]:
+        """Return the epochs of a DAG's events, each once, in order."""
+        found = self.airflow.call("GET", f"assets/events?source_dag_id={dag}&order_by=id&limit=100")["asset_events"]
+        return list(dict.fromkeys(event["extra"]["epoch"] for event in found if event["extra"]["event"] == "epoch"))
 
     def clear_task(self, run: str) -> None:
         body = {"dry_run": False, "task_ids": [EPOCH], "dag_run_id": run, "only_failed": False, "only_running": False}
         self.airflow.call("POST", "dags/orders/clearTaskInstances", body)
 
-    def wait_until_deferred(self, run: str) -> None:
+    def wait_until_deferred(self, run: str, dag: str = "orders") -> None:
         """Wait until a triggerer watches the task; before that, no trigger could see that the task is killed."""
-        self.wait(lambda: (task := self.task(run)).get("state") == "deferred" and task["triggerer_job"])
+        self.wait(lambda: (task := self.task(run, dag)).get("state") == "deferred" and task["triggerer_job"])
 
     def wait_for_success(self, run: str) -> None:
         self.wait(lambda: self.airflow.call("GET", f"dags/orders/dagRuns/{run}").get("state") == "success")
@@ -118,7 +127,9 @@ def test_each_epoch_runs_once_whatever_dies(tmp_path: Path):
         the_application_dies(scenario)
         the_task_is_marked_failed(scenario)
         the_task_is_cleared(scenario)
-        assert scenario.epochs == [1, 2, 3, 4, 5, 6, 7]
+        another_task_that_waits_is_marked_failed(scenario)
+        assert scenario.epochs == [1, 2, 3, 4, 5, 6, 7, 8]
+        assert scenario.announced("orders") == scenario.epochs
 
 
 def the_triggerer_dies(scenario: Scenario) -> None:
@@ -175,6 +186,7 @@ def the_task_is_marked_failed(scenario: Scenario) -> None:
     scenario.set_task(run, "failed")
     scenario.wait_until_gone(record)
     assert scenario.record(epoch).error == "the application was stopped on request"
+    assert scenario.record(epoch).stopped_by == f"orders.{EPOCH}[0] of run {run}"
     scenario.go()
     again = scenario.trigger()
     scenario.wait_for_success(again)
@@ -191,3 +203,19 @@ def the_task_is_cleared(scenario: Scenario) -> None:
     scenario.wait(lambda: scenario.started(epoch) == 2)
     scenario.go()
     scenario.wait_for_success(run)
+
+
+def another_task_that_waits_is_marked_failed(scenario: Scenario) -> None:
+    """The run of another DAG of the job found the epoch pinned, and waits for its application, too."""
+    epoch = scenario.next_epoch
+    run = scenario.deferred_run()
+    record = scenario.record(epoch)
+    other = scenario.trigger("orders_too")
+    scenario.wait_until_deferred(other, "orders_too")
+    scenario.wait(lambda: scenario.waits(epoch) == 2)
+    scenario.set_task(other, "failed", "orders_too")
+    scenario.wait(lambda: scenario.waits(epoch) == 1)
+    scenario.go()
+    scenario.wait_for_success(run)
+    assert scenario.record(epoch).attempt == record.attempt
+    assert scenario.started(epoch) == 1

@@ -125,3 +125,13 @@ def test_the_record_of_an_application_is_replaced_and_removed(s3):
         assert records.session("epoch") == session
     records.forget_session("epoch")
     assert records.session("epoch") is None
+
+
+def test_task_runs_that_wait_for_an_application_are_noted_in_a_bucket(s3):
+    records = ApplicationRecords(f"{s3.root}/waited/state", s3.options)
+    assert records.others_waiting("epoch-1", "me") == []
+    for token, waiter in (("t1", "me"), ("t2", "d.t of run 2")):
+        records.begin_wait("epoch-1", token, waiter)
+    assert records.others_waiting("epoch-1", "me") == ["d.t of run 2"]
+    records.end_wait("epoch-1", "t2")
+    assert records.others_waiting("epoch-1", "me") == []

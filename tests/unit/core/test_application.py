@@ -13,6 +13,8 @@ from airflow_backfill_provider.core.application import (
     SPARK_PREFIX,
     ApplicationRecord,
     epoch_application,
+    epoch_of_application,
+    signal_note,
 )
 from tests.builders import NOW
 
@@ -54,3 +56,35 @@ def test_a_record_survives_json():
 def test_lines_to_the_submitter_are_distinguished_by_their_prefix():
     assert ERROR_PREFIX != SPARK_PREFIX
     assert all(line.startswith(MESSAGE_PREFIX) for line in (ERROR_PREFIX, SPARK_PREFIX))
+
+
+@pytest.mark.parametrize(
+    ("code", "note"),
+    [
+        (-9, "; it was killed (SIGKILL), most likely because its host or container ran out of memory"),
+        (137, "; it was killed (SIGKILL), most likely because its host or container ran out of memory"),
+        (-15, "; a signal ended it (SIGTERM)"),
+        (134, "; a signal ended it (SIGABRT)"),
+        (1, ""),
+        (3, ""),
+        (255, ""),
+        (None, ""),
+    ],
+)
+def test_an_exit_code_says_whether_a_signal_ended_the_application(code, note):
+    assert signal_note(code).startswith(note)
+    assert bool(signal_note(code)) is bool(note)
+
+
+@pytest.mark.parametrize(
+    ("name", "epoch"),
+    [("epoch-12", 12), ("epoch-12-changes", None), ("epoch-12-snapshot-0", None), ("create", None), ("epoch-", None)],
+)
+def test_the_first_epoch_of_an_application_is_in_its_name(name, epoch):
+    assert epoch_of_application(name) == epoch
+
+
+def test_a_failure_names_who_asked_for_it():
+    stopped = RUNNING.model_copy(update={"exit_code": 143, "error": "stopped on request", "stopped_by": "d.t of run r"})
+    assert stopped.failure == "stopped on request of d.t of run r; trying again is safe"
+    assert RUNNING.model_copy(update={"exit_code": 1, "error": "no such key"}).failure == "no such key"

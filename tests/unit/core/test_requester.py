@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.requester import Requester, is_task_run
+from airflow_backfill_provider.core.requester import Requester, is_task_run, possible_task_runs
 
 TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)
 
@@ -46,3 +46,10 @@ def test_records_of_task_runs_and_of_users_are_distinguished():
     assert is_task_run(str(TASK))
     assert not is_task_run(str(Requester(user="vera@host")))
     assert not is_task_run(str(Requester()))
+
+
+def test_a_task_run_is_found_again_from_its_text_whatever_dots_its_ids_have():
+    who = Requester(dag_id="a.b", task_id="group.finish", run_id="scheduled of run 1")
+    assert who in list(possible_task_runs(str(who)))
+    assert len(list(possible_task_runs(str(who)))) == 3
+    assert list(possible_task_runs("vera.b")) == []

@@ -57,3 +57,12 @@ def test_all_are_stopped_with_the_signals_that_they_want(processes):
     start(processes, signal.SIGINT)
     processes.stop()
     assert processes.log("waiting").read_text() == "ready\nasked\n"
+
+
+def test_a_process_that_is_killed_is_forgotten_and_may_be_started_again(processes):
+    start(processes, signal.SIGTERM)
+    assert processes.is_alive("waiting")
+    processes.kill("waiting")
+    processes.require_alive()
+    start(processes, signal.SIGTERM)
+    assert processes.is_alive("waiting")

@@ -201,6 +201,25 @@ def test_exit_code_1_is_retryable_and_says_why(spark_submit):
     assert not isinstance(error.value, AirflowFailException)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("spark.app.tag", "my_secret", "spark.app.tag=my_secret"),
+        ("spark.hadoop.fs.s3a.secret.key", "hidden one", "spark.hadoop.fs.s3a.secret.key=******"),
+        ("spark.driver.extraJavaOptions", "-Dpassword=hidden -Dx=1", "-Dpassword=****** -Dx=1"),
+    ],
+)
+def test_a_mask_ends_with_its_argument(spark_submit, capfd, name, value, shown):
+    """The setting after a secret one can be read."""
+    spark_submit("exit 1")
+    with pytest.raises(AirflowException):
+        run(SparkApplicationHook(conf={name: value, "spark.zzz": "seen"}))
+    log = "".join(capfd.readouterr())
+    assert f"{shown} --conf spark.zzz=seen" in log
+    assert "encryption[.]key --conf spark.delta" in log, "a pattern of secrets is none"
+    assert "hidden" not in log
+
+
 def test_exit_code_3_fails_for_good_and_says_why(spark_submit):
     spark_submit("echo 'airflow-backfill: error: query: there is no column x' >&2; exit 3")
 
@@ -212,7 +231,8 @@ def test_an_application_that_says_nothing_is_retryable(spark_submit):
     spark_submit("kill -9 $$")
 
     with pytest.raises(
-        AirflowException, match=r"backfill_epoch.py ended with exit code -9; see the lines above"
+        AirflowException,
+        match=r"backfill_epoch.py ended with exit code -9; see the lines above; it was killed \(SIGKILL\), .* memory",
     ) as error:
         run(SparkApplicationHook())
     assert not isinstance(error.value, AirflowFailException)

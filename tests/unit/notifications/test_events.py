@@ -54,6 +54,11 @@ def test_a_finished_view_has_its_path_epoch_and_rows(status):
     assert event.text == "paid_orders finished: the view /lake/view is finished as of epoch 1, 1,000 rows were read"
 
 
+def test_a_view_is_finished_as_of_the_epoch_that_finished_it_and_not_of_a_later_one(status):
+    later = status.model_copy(update={"epoch": 8})
+    assert "is finished as of epoch 6," in finished_event(later, "/lake/view", 6).message
+
+
 @pytest.mark.parametrize(("reason", "said"), [("", "task x failed"), ("no such key", "task x failed (no such key)")])
 def test_a_failure_has_its_reason_if_that_is_known(status, reason, said):
     event = failed_event("paid_orders", "task x", reason, status)

@@ -256,6 +256,25 @@ def test_a_task_that_adopts_a_barrier_waits_for_the_application_that_runs_it(cre
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+def test_a_run_that_completes_another_runs_epoch_announces_it(created: Lake, submitting):
+    """The first run's application dies. After the second one's, nothing of the first epoch is left to do."""
+    submitting.program = FAILS.format(code=1)
+    with pytest.raises(AirflowException, match="no such key"):
+        run(created).resume(context("run_epoch"), event_of(deferred(run(created))))
+    submitting.program = WORKS
+    ctx = context("run_epoch", run_id="run_2")
+    with pytest.raises(TaskDeferred) as first:
+        run(created).execute(ctx)
+    mutations.pause_job(store=created.backfill.store, requested_by="vera")
+
+    operator = run(created)
+    summary = operator.resume(ctx, event_of(first.value))
+
+    assert summary["epoch"] is None
+    assert [e.extra["epoch"] for e in ctx["outlet_events"][MATERIALIZED_VIEWS].asset_alias_events] == [1]
+    assert operator.get_openlineage_facets_on_complete(None).inputs[0].inputFacets["inputStatistics"].rowCount == 400
+
+
 def test_an_application_that_dies_in_between_is_followed_by_one_for_what_is_left(created: Lake, submitting):
     submitting.program = FAILS_AFTER_THE_COMMIT
     operator = run(created, epochs_per_run=2)

@@ -18,6 +18,7 @@ from airflow_backfill_provider.operators.finish import (
 from airflow_backfill_provider.operators.job import RebuildBackfillOperator
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.unit.stand_in import ROWS, Lake, StandInSpark, context
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -113,6 +114,24 @@ def test_when_due_a_view_that_was_finished_from_the_command_line_has_one_event(c
     assert again["outlet_events"][VIEW].extra == first["outlet_events"][VIEW].extra
     with pytest.raises(AirflowSkipException, match="by .* of run first"):
         finish(FinishMaterializedViewWhenDueOperator, created, context("finish", run_id="second"))
+
+
+@pytest.mark.parametrize("state", ["failed", exhaustive("skipped"), exhaustive("success"), exhaustive("running")])
+def test_when_due_the_event_of_a_task_run_that_failed_comes_from_the_next_run(created: Lake, state: str):
+    """It finished the view, and then it died; Airflow stores events only with a success."""
+    created.complete()
+    finish(FinishMaterializedViewWhenDueOperator, created, context("finish", run_id="first"))
+    ctx = context("finish", run_id="second")
+    ctx["ti"].states = {"first": {"finish": state}}
+
+    if state in {"failed", "skipped"}:
+        finish(FinishMaterializedViewWhenDueOperator, created, ctx)
+        assert ctx["outlet_events"][VIEW].extra["event"] == "finished"
+        with pytest.raises(AirflowSkipException, match="by .* of run second"):
+            finish(FinishMaterializedViewWhenDueOperator, created, context("finish", run_id="third"))
+    else:
+        with pytest.raises(AirflowSkipException, match="by .* of run first"):
+            finish(FinishMaterializedViewWhenDueOperator, created, ctx)
 
 
 def test_only_one_of_the_runs_that_find_a_finished_view_at_once_sends_the_event(created: Lake):

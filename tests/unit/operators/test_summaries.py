@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from airflow_backfill_provider.core.announced import CommittedEpoch
 from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
 from airflow_backfill_provider.operators.summaries import (
     barrier_summary,
     epoch_event,
     epoch_summary,
     epochs_summary,
+    event_of_epochs,
     name_of_epochs,
     no_barrier,
     no_epoch,
@@ -122,3 +124,18 @@ def test_all_of_them_are_values_that_xcom_keeps():
         settings_summary(settings_of()),
     ]
     assert json.loads(json.dumps(values)) == values
+
+
+def test_an_event_of_several_epochs_is_as_of_the_last_one_and_has_their_sums():
+    backfill = SimpleNamespace(job=SimpleNamespace(name="paid_orders"))
+    first = barrier_of(6, upstream=window_of(1, 3))
+    epochs = [CommittedEpoch(first, commit_of(first)), CommittedEpoch(BARRIER, COMMIT)]
+    one, both = event_of_epochs(backfill, epochs[1:]), event_of_epochs(backfill, epochs)
+    assert one == {"event": "epoch", **epoch_event(backfill, BARRIER, COMMIT)}
+    assert both == {**one, "first_epoch": 6, "from_version": 1, "rows": 200, "changes": 6}
+
+
+def test_an_event_says_that_an_epoch_was_given_up():
+    backfill = SimpleNamespace(job=SimpleNamespace(name="paid_orders"))
+    assert "given_up" not in epoch_event(backfill, BARRIER, COMMIT)
+    assert epoch_event(backfill, BARRIER, COMMIT.model_copy(update={"given_up": True}))["given_up"] is True

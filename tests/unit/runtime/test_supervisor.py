@@ -73,12 +73,37 @@ def test_the_newest_lines_are_kept(supervisor):
         (0, ["airflow-backfill: error: retried, and went well"], ""),
         (1, ["noise", "airflow-backfill: error: no such key", "more noise"], "no such key"),
         (1, ["airflow-backfill: error: first", "airflow-backfill: error: last"], "last"),
-        (137, ["one", "two"], "the application ended with exit code 137; the last lines of its output:\none\ntwo"),
+        (7, ["one", "two"], "the application ended with exit code 7; the last lines of its output:\none\ntwo"),
     ],
 )
 def test_a_failure_says_why_or_how_the_output_ended(supervisor, code, lines, reason):
     printed(supervisor, *lines)
     assert supervisor._reason(code) == reason
+
+
+@pytest.mark.parametrize("code", [-9, 137])
+def test_an_application_that_was_killed_is_said_to_be_killed_probably_for_memory(supervisor, code):
+    assert f"ended with exit code {code}; it was killed (SIGKILL), most likely because" in supervisor._reason(code)
+    assert "ran out of memory" in supervisor._reason(code)
+
+
+def test_an_attempt_that_stops_slowly_does_not_overwrite_the_next_ones_record(lake, supervisor):
+    """The next one would take the end for its own, and its supervisor would take itself for superseded."""
+    records = ApplicationRecords(str(lake / "state"))
+    records.write(supervisor._record)
+    newer = supervisor._record.model_copy(update={"attempt": "b"})
+    records.write(newer)
+    supervisor._write_end(143)
+    assert records.read("epoch-1") == newer
+
+
+def test_the_log_of_an_attempt_that_another_one_followed_says_where_the_output_is(lake, supervisor):
+    """Of two tasks that create a job at once, one has an empty log."""
+    newer = {"attempt": "b", "started_by": "d.create of run 2", "log": "/logs/b.log", "host": "there"}
+    ApplicationRecords(str(lake / "state")).write(supervisor._record.model_copy(update=newer))
+    assert supervisor._successor() == (
+        "ended, because another attempt was started by d.create of run 2 on there; its output is in /logs/b.log\n"
+    )
 
 
 def test_the_end_of_long_output_is_repeated(supervisor):

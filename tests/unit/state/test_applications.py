@@ -43,10 +43,35 @@ def test_a_stop_is_requested_of_one_attempt_and_not_of_the_next(lake: Path):
     assert not records.stop_requested(RECORD.model_copy(update={"attempt": "0b"}))
 
 
+def test_one_of_several_that_wait_knows_of_the_others(lake: Path):
+    records = ApplicationRecords(str(lake / "state"))
+    assert records.others_waiting("epoch-1", "d.a of run 1") == []
+    records.begin_wait("epoch-1", "t1", "d.a of run 1")
+    records.begin_wait("epoch-1", "t2", "d.a of run 1")
+    records.begin_wait("epoch-1", "t3", "d.ä/b of run 2")
+    records.begin_wait("epoch-1-changes", "t4", "d.c of run 3")
+
+    assert records.others_waiting("epoch-1", "d.a of run 1") == ["d.ä/b of run 2"]
+    assert records.others_waiting("epoch-1", "d.ä/b of run 2") == ["d.a of run 1"]
+    records.end_wait("epoch-1", "t1")
+    records.end_wait("epoch-1", "t1")
+    assert records.others_waiting("epoch-1", "d.ä/b of run 2") == ["d.a of run 1"], "its next try waits"
+    records.end_wait("epoch-1", "t2")
+    assert records.others_waiting("epoch-1", "d.ä/b of run 2") == []
+
+
+def test_who_asked_for_a_stop_is_known(lake: Path):
+    records = ApplicationRecords(str(lake / "state"))
+    assert records.stopped_by("epoch-1") == ""
+    records.request_stop(RECORD, "d.a of run 1")
+    assert records.stopped_by("epoch-1") == "d.a of run 1"
+
+
 def test_forgetting_an_application_leaves_nothing_not_even_a_folder(lake: Path):
     records = ApplicationRecords(str(lake / "state"))
     records.write(RECORD)
     records.request_stop(RECORD)
+    records.begin_wait(RECORD.name, "t1", "d.a of run 1")
 
     records.forget(RECORD.name)
     assert (records.read(RECORD.name), records.stop_requested(RECORD)) == (None, False)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.openlineage import conf
 from airflow.providers.openlineage.extractors.base import DefaultExtractor
 from airflow.sdk import BaseOperator
 from openlineage.client.serde import Serde
@@ -29,6 +33,30 @@ class Committing(EpochLineageMixin, BaseOperator):
             backfill = self._lake.backfill
             (barrier,), (commit,) = backfill.store.log()
             self.remember_lineage(backfill, barrier, commit)
+            self.collect_lineage()
+
+
+@pytest.fixture
+def in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenLineage is configured."""
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:9")
+    assert not conf.is_disabled()
+
+
+def in_a_fork(ask: Callable[[], object]) -> object:
+    """Return what a function answers in a fork of this process, as OpenLineage's provider asks for lineage."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writing, json.dumps(ask()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as answer:
+        text = answer.read()
+    return json.loads(text) if text else "the fork died"
 
 
 @pytest.fixture
@@ -79,6 +107,43 @@ def test_named_tables_have_their_names_in_the_catalog_beside_their_files(epoch_e
 
     assert names(read) == [("prod", "sales.orders", "TABLE")]
     assert names(written) == [("prod", "sales.small_orders", "TABLE")]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_the_lineage_is_whole_in_a_fork_of_the_tasks_process(orders: Lake, in_use: None):
+    """deltalake panics in a fork, so the task's own process reads the tables."""
+    orders.create()
+    operator = Committing(lake=orders)
+    operator.execute({})
+
+    def ask() -> object:
+        return json.loads(Serde.to_json(DefaultExtractor(operator).extract_on_complete(SimpleNamespace())))
+
+    found = in_a_fork(ask)
+    assert found == ask()
+    assert found["inputs"][0]["facets"]["schema"]["fields"][0]["name"] == "order_id"
+    assert found["outputs"][0]["facets"]["version"]["datasetVersion"] == "11"
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_never_opens_a_table(orders: Lake):
+    """If OpenLineage seemed to be off in the task's process, the lineage is missing, and nothing panics."""
+    orders.create()
+    operator = Committing(lake=orders)
+    operator.execute({})
+    assert in_a_fork(lambda: str(operator.get_openlineage_facets_on_complete(None))) == "None"
+
+
+def test_lineage_that_cannot_be_read_does_not_fail_the_task(orders: Lake, in_use: None, caplog):
+    orders.create()
+    orders.epochs(1)
+    backfill = orders.backfill
+    (barrier,), (commit,) = backfill.store.log()
+    operator = Committing()
+    operator.remember_lineage(backfill, barrier, commit)
+    shutil.rmtree(orders.definition["materialized_view"])
+    operator.collect_lineage()
+    assert "the lineage of epoch 1 is not known" in caplog.text
 
 
 def test_tables_without_a_name_have_none(epoch_event):

@@ -98,6 +98,73 @@ def test_an_application_without_a_sign_of_life_is_asked_to_stop(lake, records, m
     assert records.stop_requested(RECORD)
 
 
+def waiting_for(lake: Path, attempt: str = "a", waiter: str = "d.t of run 1") -> SparkApplicationTrigger:
+    return SparkApplicationTrigger(
+        state=str(lake / "state"),
+        name="epoch-1",
+        epoch=None,
+        backfill_conn_id="airflow_backfill_default",
+        poll_interval=0.01,
+        attempt=attempt,
+        waiter=waiter,
+    )
+
+
+def test_a_trigger_is_made_again_with_its_attempt_and_its_task_run(lake):
+    arguments = waiting_for(lake).serialize()[1]
+    assert (arguments["attempt"], arguments["waiter"]) == ("a", "d.t of run 1")
+    assert SparkApplicationTrigger(**arguments).serialize()[1] == arguments
+
+
+def test_a_trigger_is_among_those_that_wait_until_it_ends(lake, records, monkeypatch):
+    seen: list[list[str]] = []
+
+    def read(_: SparkApplicationTrigger) -> ApplicationRecord:
+        seen.append(records.others_waiting("epoch-1", ""))
+        return ended(0)
+
+    monkeypatch.setattr(SparkApplicationTrigger, "_read", read)
+    assert event_of(waiting_for(lake))["outcome"] == "succeeded"
+    assert seen == [["d.t of run 1"]]
+    assert records.others_waiting("epoch-1", "") == []
+
+
+def test_who_is_killed_stops_no_application_that_another_task_run_waits_for(lake, records):
+    """The last one that is killed stops it; the others are told by whom."""
+    records.begin_wait("epoch-1", "t1", "d.t of run 1")
+    asyncio.run(waiting_for(lake, waiter="d.t of run 2").on_kill())
+    assert not records.stop_requested(RECORD)
+
+    records.end_wait("epoch-1", "t1")
+    asyncio.run(waiting_for(lake).on_kill())
+    assert records.stop_requested(RECORD)
+    assert records.stopped_by("epoch-1") == "d.t of run 1"
+
+
+def test_who_is_killed_stops_its_own_attempt_and_not_a_newer_one(lake, records):
+    newer = RECORD.model_copy(update={"attempt": "b"})
+    records.write(newer)
+    asyncio.run(waiting_for(lake, attempt="a").on_kill())
+    assert not records.stop_requested(newer)
+    asyncio.run(waiting_for(lake, attempt="b").on_kill())
+    assert records.stop_requested(newer)
+
+
+def test_the_failure_of_a_stopped_application_names_who_stopped_it(lake, records):
+    records.write(ended(143, "stopped on request").model_copy(update={"stopped_by": "d.t of run 2"}))
+    assert event_of(waiting_for(lake))["message"] == "stopped on request of d.t of run 2; trying again is safe"
+
+
+def test_who_loses_to_another_attempt_learns_where_its_output_is():
+    watch = _Watch("a")
+    other = RECORD.model_copy(update={"attempt": "b", "started_by": "d.create of run 2", "log": "/log/b"})
+    assert watch.news(RECORD) == []
+    (line,) = watch.news(other)
+    assert "another attempt at epoch-1 was started by d.create of run 2 on here" in line
+    assert line.endswith("Spark's own output is in /log/b")
+    assert watch.news(other.with_next_heartbeat()) == []
+
+
 def test_an_application_whose_record_is_gone_is_lost(lake, records, monkeypatch):
     monkeypatch.setattr(application, "LOST_AFTER_SECONDS", 0.0)
     records.forget("epoch-1")

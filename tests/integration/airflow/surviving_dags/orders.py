@@ -57,9 +57,10 @@ def command(_: SparkApplicationHook, application: str, arguments: Sequence[str])
 SupervisedApplication.start = start_and_perhaps_die  # type: ignore[assignment, method-assign]
 SparkApplicationHook.command = command  # type: ignore[assignment, method-assign]
 
-backfill_dag(
-    Lake(LAKE).definition,
-    dag_id="orders",
-    is_paused_upon_creation=False,
-    default_args={"retry_delay": dt.timedelta(seconds=1)},
-)
+for dag_id in ("orders", "orders_too"):
+    globals()[dag_id] = backfill_dag(
+        Lake(LAKE).definition,
+        dag_id=dag_id,
+        is_paused_upon_creation=False,
+        default_args={"retry_delay": dt.timedelta(seconds=1)},
+    )
