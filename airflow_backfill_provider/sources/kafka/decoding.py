@@ -108,8 +108,8 @@ def unreadable_rows(found: DecodedRecords) -> DataFrame:
 def _with_decoded(rows: DataFrame, name: str, kind: _Decoded, raw: DataFrame, formats: RecordFormats) -> DataFrame:
     if isinstance(kind, ResolvedProtobuf):
         messages = protobuf_writers(formats.registry(kind.registry), writer_ids(raw, name)) if kind.registry else None
-        return with_protobuf(rows, F.col(name), _DECODED[name], kind, messages)
+        return with_protobuf(rows, name, _DECODED[name], kind, messages)
     writers = None
     if isinstance(kind, ResolvedAvro) and kind.registry is not None:
         writers = avro_writers(formats.registry(kind.registry), writer_ids(raw, name))
-    return with_decoded(rows, F.col(name), _DECODED[name], kind, writers)
+    return with_decoded(rows, name, _DECODED[name], kind, writers)
