@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.formats.column_types import type_text
 from airflow_backfill_provider.sources.formats.protobuf_types import protobuf_column_type

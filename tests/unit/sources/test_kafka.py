@@ -13,7 +13,8 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.sources import kafka
 from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.sources.formats.definition import AvroFormat
-from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords, UnreadableRecords
+from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords
+from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 from airflow_backfill_provider.sources.split_offsets import offset_of
 from tests.builders import job_of
 

@@ -12,13 +12,13 @@ import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.sources.files import FilesUpstream, counting
-from airflow_backfill_provider.sources.files.counting import count_rows
+from airflow_backfill_provider.sources.files.counting import inspect_file
 
 
 def count(folder: Path, name: str, content: bytes, **fields: object) -> int:
     (folder / name).write_bytes(content)
     upstream = FilesUpstream(**{"path": str(folder), "format": "json", "schema": "a INT, b STRING", **fields})
-    return count_rows(arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem()), name, upstream)
+    return inspect_file(arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem()), name, upstream).rows
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(
 
 
 def test_rows_of_parquet_are_those_of_its_footer(tmp_path: Path):
-    pq.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "x")
+    pq.write_table(pa.table({"a": pa.array([1, 2, 3], pa.int32())}), tmp_path / "x")
     assert count(tmp_path, "a.parquet", (tmp_path / "x").read_bytes(), format="parquet") == 3
 
 

@@ -1,0 +1,164 @@
+"""
+Compares the columns of a Parquet file with those of a definition.
+
+Spark cuts integers to the declared type without a word, and fails on other types in ways that name no file. So a column
+is only read where each value of the file has the same value in the declared type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_backfill_provider.core.decimals import digits_of, is_decimal
+from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.sources.formats.column_types import ColumnType, parsed_type, sql_name
+
+_INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+"""Type → its bits."""
+
+_DIGITS_OF_INTEGERS = {8: 3, 16: 5, 32: 10, 64: 20}
+"""Bits → the digits that a decimal must have for Spark to read them."""
+
+_WHOLE_FLOAT_BITS = 32
+"""The most bits of an integer that each fit a double, and that Spark reads as one."""
+
+
+def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str) -> None:
+    """
+    Refuse a file with a column whose values the declared type may not hold.
+
+    :param types: the declared columns; one that the file lacks is null.
+    :raises UpstreamError: with the file and the column.
+    """
+    physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema)))}
+    fields = _by_name(file.schema_arrow, where)
+    for name, kind in types.items():
+        if (found := fields.get(name.lower())) is None:
+            continue
+        if problem := _problem(found.type, parsed_type(kind), name, physical.get(found.name) == "INT96"):
+            raise UpstreamError(
+                f"{where}: {problem}; declare the type of the file in schema, and convert it in the query, or write the "
+                "file again. Rebuild the job if you change schema"
+            )
+
+
+def _by_name(fields: Iterable[pa.Field], where: str) -> dict[str, pa.Field]:
+    found: dict[str, pa.Field] = {}
+    for field in fields:
+        if found.setdefault(field.name.lower(), field) is not field:
+            raise UpstreamError(
+                f"{where} has the columns {found[field.name.lower()].name} and {field.name}, and Spark ignores case; "
+                "rename one of them"
+            )
+    return found
+
+
+def _problem(found: pa.DataType, declared: ColumnType, path: str, is_int96: bool) -> str:
+    """Return why values of a file's type are no values of a declared one; empty if they are."""
+    found = _plain(found)
+    if isinstance(declared, str):
+        if _fits(found, declared, is_int96):
+            return ""
+    else:
+        parts = _parts(found, declared, path)
+        if parts is not None:
+            return next((problem for part in parts if (problem := _problem(*part, is_int96=False))), "")
+    return f"column {path} is {_shown(found)} there, whose values {sql_name(declared)} may not hold as they are"
+
+
+def _parts(found: pa.DataType, declared: Mapping[str, Any], path: str) -> list[tuple[pa.DataType, Any, str]] | None:
+    """Return the types within a nested one, with the declared ones; ``None`` if it is another kind of type."""
+    match declared["type"]:
+        case "array" if pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found):
+            return [(found.value_type, declared["elementType"], path)]
+        case "map" if pa.types.is_map(found):
+            return [(found.key_type, declared["keyType"], path), (found.item_type, declared["valueType"], path)]
+        case "struct" if pa.types.is_struct(found):
+            fields = _by_name(found, path)
+            return [
+                (fields[one["name"].lower()].type, one["type"], f"{path}.{one['name']}")
+                for one in declared["fields"]
+                if one["name"].lower() in fields
+            ]
+    return None
+
+
+def _plain(found: pa.DataType) -> pa.DataType:
+    """Return the type that a file has, whatever its writer called it."""
+    if isinstance(found, pa.BaseExtensionType):
+        return _plain(found.storage_type)
+    return _plain(found.value_type) if pa.types.is_dictionary(found) else found
+
+
+def _fits(found: pa.DataType, declared: str, is_int96: bool) -> bool:
+    if pa.types.is_null(found):
+        return True
+    if declared in _INTEGERS:
+        return _bits(found) <= _INTEGERS[declared]
+    if is_decimal(declared):
+        return _fits_decimal(found, *digits_of(declared))
+    return _FITS[declared](found, is_int96)
+
+
+def _bits(found: pa.DataType) -> float:
+    """Return the bits of a signed integer that holds all values of a type."""
+    if not pa.types.is_integer(found):
+        return float("inf")
+    return found.bit_width * (1 if pa.types.is_signed_integer(found) else 2)
+
+
+def _fits_decimal(found: pa.DataType, precision: int, scale: int) -> bool:
+    if pa.types.is_integer(found) and _bits(found) in _DIGITS_OF_INTEGERS:
+        return precision - scale >= _DIGITS_OF_INTEGERS[int(_bits(found))]
+    return pa.types.is_decimal(found) and scale >= found.scale and precision - scale >= found.precision - found.scale
+
+
+def _is_instant(found: pa.DataType, is_int96: bool) -> bool:
+    # Without a zone it is in UTC, as in a text.
+    return pa.types.is_timestamp(found) and (is_int96 or found.unit in {"ms", "us"})
+
+
+def _is_local_time(found: pa.DataType, is_int96: bool) -> bool:
+    return pa.types.is_timestamp(found) and not is_int96 and found.tz is None and found.unit in {"ms", "us"}
+
+
+def _is_double(found: pa.DataType, _: bool) -> bool:
+    return pa.types.is_float64(found) or pa.types.is_float32(found) or _bits(found) <= _WHOLE_FLOAT_BITS
+
+
+def _is_text(found: pa.DataType, _: bool) -> bool:
+    return pa.types.is_string(found) or pa.types.is_large_string(found)
+
+
+def _is_binary(found: pa.DataType, _: bool) -> bool:
+    return _is_text(found, False) or pa.types.is_binary(found) or pa.types.is_large_binary(found) or (
+        pa.types.is_fixed_size_binary(found)
+    )
+
+
+_FITS = {
+    "boolean": lambda found, _: pa.types.is_boolean(found),
+    "float": lambda found, _: pa.types.is_float32(found),
+    "double": _is_double,
+    "date": lambda found, _: pa.types.is_date32(found),
+    "timestamp": _is_instant,
+    "timestamp_ntz": _is_local_time,
+    # Texts are checked when they are read.
+    "string": _is_binary,
+    "binary": _is_binary,
+}
+"""Declared type → whether Spark reads all values of a file's type as they are."""
+
+_UNITS = {"ns": "a timestamp in nanoseconds", "us": "a timestamp", "ms": "a timestamp"}
+
+
+def _shown(found: pa.DataType) -> str:
+    """Return a file's type for messages, with what to declare instead."""
+    if pa.types.is_timestamp(found):
+        zone = "with" if found.tz else "without"
+        return f"{_UNITS.get(found.unit, 'a timestamp')} {zone} a zone"
+    return f"{found} (unsigned)" if pa.types.is_unsigned_integer(found) else str(found)
