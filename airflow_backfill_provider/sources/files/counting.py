@@ -23,7 +23,7 @@ from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.lake.storage import got_no_answer, one_line, storage_unavailable
 from airflow_backfill_provider.sources.files import Escape, FileFormat, FilesUpstream
 from airflow_backfill_provider.sources.files.details import FileDetails, partitions_of
-from airflow_backfill_provider.sources.files.parquet_schema import require_readable
+from airflow_backfill_provider.sources.files.parquet_schema import empty_columns, require_readable
 
 MOST_BYTES = 512 << 20
 """The largest text in a file: Spark reads it as a whole, to number its lines."""
@@ -88,7 +88,8 @@ def _parquet(
         require_readable(found, types, where)
         footer = min(found.metadata.serialized_size + _FOOTER_END, file.size())
         digest = hashlib.sha256(file.read_at(footer, file.size() - footer))
-        return Inspected(int(found.metadata.num_rows), replace(details, digest=digest.hexdigest()))
+        details = replace(details, digest=digest.hexdigest(), empty=empty_columns(found, types))
+        return Inspected(int(found.metadata.num_rows), details)
 
 
 _FOOTER_END = 8
@@ -98,11 +99,11 @@ _ANEW = "and put the file there under another name; then rebuild the job if the 
 
 
 def _count_csv(lines: Iterator[str], where: str, upstream: FilesUpstream) -> int:
-    count = 0
+    count, open_quote = 0, _open_quote(upstream)
     for line in lines:
         count += 1
-        text = _ESCAPED.sub("", line) if upstream.escape is Escape.BACKSLASH else line
-        if text.count('"') % 2:
+        # Looking at the pattern costs more than counting, which finds most lines whole.
+        if '"' in line and (upstream.escape is Escape.BACKSLASH or line.count('"') % 2) and open_quote.search(line):
             raise UpstreamError(
                 f"{where}: record {count} has a quoted value that does not end in its line; write each record in one "
                 f"line, {_ANEW}"
@@ -110,7 +111,11 @@ def _count_csv(lines: Iterator[str], where: str, upstream: FilesUpstream) -> int
     return count
 
 
-_ESCAPED = re.compile(r"\\.")
+def _open_quote(upstream: FilesUpstream) -> re.Pattern[str]:
+    """Return the pattern of lines whose last value begins with a quote and has no other one that ends it."""
+    separator = re.escape(upstream.delimiter)
+    inner = {Escape.QUOTE: '[^"]*(?:""[^"]*)*', Escape.BACKSLASH: r'[^"\\]*(?:\\.[^"\\]*)*'}[upstream.escape]
+    return re.compile(rf'^(?:(?:"{inner}"|(?!")[^{separator}]*){separator})*"{inner}\r?\n?$')
 
 
 def _has_all_columns(line: str, where: str, upstream: FilesUpstream, details: FileDetails) -> bool:

@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.errors import UpstreamError
 _PARTITION = "="
 """The prefix of the names of columns in the details."""
 
-_DIGEST, _HAS_ALL = "digest", "has_all"
+_DIGEST, _HAS_ALL, _EMPTY = "digest", "has_all", "empty"
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -25,20 +25,22 @@ class FileDetails:
     :param partitions: column → its value as a text, for columns whose values are in the file's path.
     :param digest: of its content; empty if it is not known.
     :param has_all: whether the file has these columns, too.
+    :param empty: columns that have no value and no type in the file.
     """
 
     partitions: Mapping[str, str | None] = field(default_factory=dict)
     digest: str = ""
     has_all: bool = False
+    empty: tuple[str, ...] = ()
 
     @property
-    def layout(self) -> tuple[tuple[str, ...], bool]:
+    def layout(self) -> tuple[object, ...]:
         """What files must have in common to be read together: the columns in their paths, and those in the files."""
-        return tuple(self.partitions), self.has_all
+        return tuple(self.partitions), self.has_all, self.empty
 
     def to_text(self) -> str:
         """Return the details for the file log."""
-        known = {_DIGEST: self.digest, _HAS_ALL: "true" if self.has_all else ""}
+        known = {_DIGEST: self.digest, _HAS_ALL: "true" if self.has_all else "", _EMPTY: json.dumps(self.empty)}
         return json.dumps({**known, **{_PARTITION + name: value for name, value in self.partitions.items()}})
 
     @classmethod
@@ -49,6 +51,7 @@ class FileDetails:
             partitions={name[1:]: value for name, value in known.items() if name.startswith(_PARTITION)},
             digest=known.get(_DIGEST) or "",
             has_all=bool(known.get(_HAS_ALL)),
+            empty=tuple(json.loads(known.get(_EMPTY) or "[]")),
         )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.sources.file_log.entries import FoundFile, PlacedFile
 from airflow_backfill_provider.sources.files.details import FileDetails
 
 
-def moved_from(found: FoundFile, gone: Sequence[PlacedFile], location: str) -> PlacedFile | None:
+def moved_from(
+    found: FoundFile, gone: Sequence[PlacedFile], is_unread: Callable[[PlacedFile], bool], location: str
+) -> PlacedFile | None:
     """
     Return the file of the log that was moved to another path.
 
@@ -17,11 +19,14 @@ def moved_from(found: FoundFile, gone: Sequence[PlacedFile], location: str) -> P
     another time is a new file: a writer may write the same rows again.
 
     :param gone: the files of the log whose paths are gone.
-    :raises UpstreamError: if it may be the file or a new one.
+    :param is_unread: returns whether no row of a file was read.
+    :raises UpstreamError: if it may be the file or a new one, and rows of the file may have been read.
     """
     same = [placed for placed in gone if _has_same_content(placed.file, found)]
     moved = [placed for placed in same if placed.file.modified == found.modified]
     copied = [placed for placed in same if _name(placed.file) == _name(found) and _is_in_same_partition(placed, found)]
+    if unread := [placed for placed in (*moved, *copied) if is_unread(placed)]:
+        return unread[0]
     if moved:
         if not _is_in_same_partition(moved[0], found):
             raise UpstreamError(

@@ -20,11 +20,17 @@ from airflow_backfill_provider.sources.formats.column_types import ColumnType, p
 _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 """Type → its bits."""
 
-_DIGITS_OF_INTEGERS = {8: 3, 16: 5, 32: 10, 64: 20}
-"""Bits → the digits that a decimal must have for Spark to read them."""
+_DIGITS_OF_INTEGERS = {8: 10, 16: 10, 32: 10, 64: 20}
+"""Bits → the digits before the point that a decimal must have for Spark to read signed integers as such."""
 
 _WHOLE_FLOAT_BITS = 32
 """The most bits of an integer that each fit a double, and that Spark reads as one."""
+
+
+def empty_columns(file: pq.ParquetFile, types: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the declared columns of which a file knows no type, because they have no value there."""
+    empty = {field.name.lower() for field in file.schema_arrow if pa.types.is_null(field.type)}
+    return tuple(name for name in types if name.lower() in empty)
 
 
 def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str) -> None:
@@ -37,7 +43,7 @@ def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str)
     physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema)))}
     fields = _by_name(file.schema_arrow, where)
     for name, kind in types.items():
-        if (found := fields.get(name.lower())) is None:
+        if (found := fields.get(name.lower())) is None or pa.types.is_null(found.type):
             continue
         if problem := _problem(found.type, parsed_type(kind), name, physical.get(found.name) == "INT96"):
             raise UpstreamError(
@@ -95,8 +101,6 @@ def _plain(found: pa.DataType) -> pa.DataType:
 
 
 def _fits(found: pa.DataType, declared: str, is_int96: bool) -> bool:
-    if pa.types.is_null(found):
-        return True
     if declared in _INTEGERS:
         return _bits(found) <= _INTEGERS[declared]
     if is_decimal(declared):
@@ -112,8 +116,8 @@ def _bits(found: pa.DataType) -> float:
 
 
 def _fits_decimal(found: pa.DataType, precision: int, scale: int) -> bool:
-    if pa.types.is_integer(found) and _bits(found) in _DIGITS_OF_INTEGERS:
-        return precision - scale >= _DIGITS_OF_INTEGERS[int(_bits(found))]
+    if pa.types.is_signed_integer(found):
+        return precision - scale >= _DIGITS_OF_INTEGERS[found.bit_width]
     return pa.types.is_decimal(found) and scale >= found.scale and precision - scale >= found.precision - found.scale
 
 
@@ -130,14 +134,14 @@ def _is_double(found: pa.DataType, _: bool) -> bool:
     return pa.types.is_float64(found) or pa.types.is_float32(found) or _bits(found) <= _WHOLE_FLOAT_BITS
 
 
-def _is_text(found: pa.DataType, _: bool) -> bool:
-    return pa.types.is_string(found) or pa.types.is_large_string(found)
+def _is_readable_text(found: pa.DataType, _: bool) -> bool:
+    # Bytes, too: texts are checked when they are read.
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(found) for is_kind in kinds)
 
 
-def _is_binary(found: pa.DataType, _: bool) -> bool:
-    return _is_text(found, False) or pa.types.is_binary(found) or pa.types.is_large_binary(found) or (
-        pa.types.is_fixed_size_binary(found)
-    )
+def _is_binary(found: pa.DataType, is_int96: bool) -> bool:
+    return _is_readable_text(found, is_int96) or pa.types.is_fixed_size_binary(found)
 
 
 _FITS = {
@@ -147,8 +151,7 @@ _FITS = {
     "date": lambda found, _: pa.types.is_date32(found),
     "timestamp": _is_instant,
     "timestamp_ntz": _is_local_time,
-    # Texts are checked when they are read.
-    "string": _is_binary,
+    "string": _is_readable_text,
     "binary": _is_binary,
 }
 """Declared type → whether Spark reads all values of a file's type as they are."""

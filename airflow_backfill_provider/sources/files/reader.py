@@ -27,12 +27,18 @@ from airflow_backfill_provider.sources.files.details import FileDetails, partiti
 from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadValue, misfit
 from airflow_backfill_provider.sources.files.source import FilesSource
 from airflow_backfill_provider.sources.files.texts import read_lines
-from airflow_backfill_provider.sources.formats.column_types import parsed_type, struct_type
+from airflow_backfill_provider.sources.formats.column_types import ddl_type, parsed_type, struct_type
 from airflow_backfill_provider.sources.formats.valid_texts import has_invalid_text
 from airflow_backfill_provider.sources.refusals import UNREADABLE_LINE
 
 _LETTERS = {"file": StringType(), "record": LongType(), "line": StringType(), "reason": StringType()}
 """The columns of records that cannot be read, beside those that identify them."""
+
+_WITHOUT_CHECKSUMS = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+"""Hadoop looks for checksums of local files in other files, whose names it cannot make if a name has a colon."""
 
 _FILE, _INDEX, _LINE = "__backfill_of_file", "__backfill_of_index", "__backfill_of_line"
 
@@ -69,7 +75,7 @@ class FilesReader(FileLogReader[FilesSource]):
         rows = self._placed(parts).withColumn("reason", F.expr(self._error()))
         return rows.filter(F.col("reason").isNotNull()).select(
             F.col(_FILE).alias("file"),
-            (F.col(_INDEX) + 1).alias("record"),
+            (F.col(_INDEX) + 1).cast("long").alias("record"),
             F.col(_LINE).alias("line"),
             "reason",
             SPLIT,
@@ -95,10 +101,12 @@ class FilesReader(FileLogReader[FilesSource]):
         """Return what :meth:`_placed` does, for files with the same columns."""
         upstream = self._source.upstream
         details = FileDetails.from_text(parts[0].placed.file.details)
-        stored = [name for name in upstream.column_types if details.has_all or name not in details.partitions]
-        found = self._read_files(parts, stored)
+        types = upstream.column_types
+        stored = [name for name in types if details.has_all or name not in details.partitions]
+        found = self._read_files(parts, [name for name in stored if name not in details.empty])
+        empty = {name: ReadValue(f"CAST(NULL AS {ddl_type(parsed_type(types[name]))})", "NULL") for name in details.empty}
         in_path = {name: self._in_path(name) for name in details.partitions}
-        values: Mapping[str, ReadValue] = {**found.values, **in_path}
+        values: Mapping[str, ReadValue] = {**found.values, **empty, **in_path}
         columns = {
             name: F.expr(text)
             for number, column in enumerate(upstream.column_types)
@@ -111,6 +119,8 @@ class FilesReader(FileLogReader[FilesSource]):
     def _read_files(self, parts: Sequence[FilePart], names: Sequence[str]) -> ReadRows:
         upstream = self._source.upstream
         reader = self._spark.read.option("recursiveFileLookup", "true")
+        if any(":" in part.placed.file.path for part in parts):
+            reader = reader.options(**_WITHOUT_CHECKSUMS)
         found = locations(upstream.path, parts)
         if upstream.format is not FileFormat.PARQUET:
             return read_lines(reader.text(found, wholetext=True), upstream, names)

@@ -77,12 +77,13 @@ class FilesSource(FileLogSource):
         found, amended = [], [placed.withdrawn() for placed in looked.corrected]
         gone = [*looked.gone]
         for file in self._inspected(looked.unlogged):
-            moved = moved_from(file, gone, self.location)
-            if moved is None:
-                found.append(file)
-            else:
+            moved = moved_from(file, gone, self._is_unread, self.location)
+            if moved is not None:
                 gone.remove(moved)
-                amended.append(moved.at(file))
+                # What was not read is read from where it is now, with the values of its folders.
+                amended.append(moved.withdrawn() if self._is_unread(moved) else moved.at(file))
+            if moved is None or self._is_unread(moved):
+                found.append(file)
         return NewFiles(files=found, amended=amended)
 
     def look(self, content: LogContent) -> FolderContent:
