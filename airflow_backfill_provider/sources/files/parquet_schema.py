@@ -47,8 +47,7 @@ def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str)
             continue
         if problem := _problem(found.type, parsed_type(kind), name, physical.get(found.name) == "INT96"):
             raise UpstreamError(
-                f"{where}: {problem}; declare the type of the file in schema, and convert it in the query, or write the "
-                "file again. Rebuild the job if you change schema"
+                f"{where}: {problem}, and put the file there under another name; rebuild the job if you change schema"
             )
 
 
@@ -73,7 +72,10 @@ def _problem(found: pa.DataType, declared: ColumnType, path: str, is_int96: bool
         parts = _parts(found, declared, path)
         if parts is not None:
             return next((problem for part in parts if (problem := _problem(*part, is_int96=False))), "")
-    return f"column {path} is {_shown(found)} there, whose values {sql_name(declared)} may not hold as they are"
+    return (
+        f"column {path} is {_shown(found)} there, whose values {sql_name(declared)} may not hold as they are; "
+        f"{_advice(found)}"
+    )
 
 
 def _parts(found: pa.DataType, declared: Mapping[str, Any], path: str) -> list[tuple[pa.DataType, Any, str]] | None:
@@ -156,12 +158,35 @@ _FITS = {
 }
 """Declared type → whether Spark reads all values of a file's type as they are."""
 
-_UNITS = {"ns": "a timestamp in nanoseconds", "us": "a timestamp", "ms": "a timestamp"}
-
-
 def _shown(found: pa.DataType) -> str:
-    """Return a file's type for messages, with what to declare instead."""
-    if pa.types.is_timestamp(found):
-        zone = "with" if found.tz else "without"
-        return f"{_UNITS.get(found.unit, 'a timestamp')} {zone} a zone"
-    return f"{found} (unsigned)" if pa.types.is_unsigned_integer(found) else str(found)
+    """Return a file's type for messages."""
+    if not pa.types.is_timestamp(found):
+        return str(found)
+    unit = "in nanoseconds" if found.unit == "ns" else "in milliseconds or microseconds"
+    return f"a timestamp {unit}, {'with' if found.tz else 'without'} a zone"
+
+
+def _advice(found: pa.DataType) -> str:
+    """Return what to do about a type that does not fit: declare another one, if there is one, or write the file anew."""
+    if pa.types.is_timestamp(found) and found.unit == "ns":
+        return "write it in microseconds"
+    declared = next((name for name, fits in _CANDIDATES.items() if fits(found)), None)
+    if declared is None:
+        return "write it in a type that can be declared"
+    return f"declare it as {declared} in schema and convert it in the query, or write it in the declared type"
+
+
+_CANDIDATES = {
+    "SMALLINT": lambda found: _fits(found, "short", False),
+    "INT": lambda found: _fits(found, "integer", False),
+    "BIGINT": lambda found: _fits(found, "long", False),
+    "FLOAT": lambda found: _fits(found, "float", False),
+    "DOUBLE": lambda found: _fits(found, "double", False),
+    "DATE": lambda found: _fits(found, "date", False),
+    "TIMESTAMP": lambda found: _fits(found, "timestamp", False),
+    "BOOLEAN": lambda found: _fits(found, "boolean", False),
+    "BINARY": lambda found: _fits(found, "binary", False) and not pa.types.is_string(found),
+    "STRING": lambda found: _fits(found, "string", False),
+    "a decimal of its digits": pa.types.is_decimal,
+}
+"""Types that may be declared → whether they hold all values of a file's type."""
