@@ -44,6 +44,8 @@ def test_lines_may_cross_blocks(tmp_path: Path):
         (b"", {}, 0),
         (b"1,x\n", {"header": False}, 1),
         (b'a;"b"\n1;"x""y"\n', {"delimiter": ";"}, 1),
+        (b'a,b\n1,5" disk\n2,"say \\"hi\\""\n', {}, 2),
+        (b'a,b\n1,"say \\"hi"\n', {"escape": "\\"}, 1),
     ],
 )
 def test_the_header_of_csv_is_no_row(tmp_path: Path, content: bytes, fields: dict[str, object], rows: int):
@@ -55,6 +57,7 @@ def test_the_header_of_csv_is_no_row(tmp_path: Path, content: bytes, fields: dic
     [
         ("a.csv", b"b,a\n", {"format": "csv"}, "begins with other names"),
         ("a.csv", b'a,b\n1,"x\ny"\n', {"format": "csv"}, "record 1 has a quoted value that does not end"),
+        ("a.csv", b'a,b\n1,"x\\"\n', {"format": "csv", "escape": "\\"}, "does not end in its line"),
         ("a.json", b"\xff\n", {}, "no text in UTF-8"),
         ("a.json.bz2", b"x", {}, "compression"),
         ("a.json.gz", b"x", {}, "cannot be read"),
