@@ -132,8 +132,8 @@ def _raise_for_value(error: BaseException, what: str) -> None:
         raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
     if found["kind"] == UNREADABLE_LINE:
         raise UnsupportedValueError(
-            f"{what}: {name}; correct the file, or correct upstream.files.schema and rebuild the job, or rebuild it with "
-            "unreadable_records: dead_letter, which leaves such records out of the view and lists them"
+            f"{what}: {name}; correct the file, or correct upstream.files.schema and rebuild the job, or rebuild it "
+            "with unreadable_records: dead_letter, which leaves such records out of the view and lists them"
         ) from None
     if found["kind"] == UNREADABLE_RECORD:
         raise UnsupportedValueError(

@@ -1,8 +1,8 @@
 """
 Conditions and sums of many terms, as trees that are as low as possible.
 
-A client of a Spark Connect server sends an expression as a message, which may have a hundred levels only. Terms that are
-added one by one make a level each.
+A client of a Spark Connect server sends an expression as a message, which may have a hundred levels only. Terms that
+are added one by one make a level each.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.base import Source
-from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, PlacedFiles, instant_of
+from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, PlacedFile, PlacedFiles, instant_of
 from airflow_backfill_provider.sources.file_log.splits import FileSplits
 from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
 from airflow_backfill_provider.sources.no_keys import NoKeys
@@ -107,7 +107,9 @@ class FileLogSource(Source):
         for attempt in range(_ATTEMPTS):
             content = self.log.read()
             found = self.new_files(content)
-            is_known = content.exists and not (found.files or found.amended) and dict(found.marks) == dict(content.marks)
+            is_known = (
+                content.exists and not (found.files or found.amended) and dict(found.marks) == dict(content.marks)
+            )
             try:
                 if not is_known:
                     self.log.add(content, found.files, found.marks, found.amended)
@@ -221,7 +223,7 @@ class FileLogSource(Source):
     @property
     def splits(self) -> FileSplits:
         """The splits of the log."""
-        return FileSplits(self._problem_at, lambda places: self.placed.missing_in(places))
+        return FileSplits(self._problem_at, self.placed.missing_in)
 
     def _problem_at(self, ranges: Sequence[SplitRange]) -> str:
         gone = self.gone_among(self.placed.parts(ranges))

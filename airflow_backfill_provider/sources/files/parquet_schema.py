@@ -7,7 +7,8 @@ is only read where each value of the file has the same value in the declared typ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +46,8 @@ def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str)
     for name, kind in types.items():
         if (found := fields.get(name.lower())) is None or pa.types.is_null(found.type):
             continue
-        if problem := _problem(found.type, parsed_type(kind), name, physical.get(found.name) == "INT96"):
+        stored = _Stored(found.type, is_int96=physical.get(found.name) == "INT96")
+        if problem := _problem(stored, parsed_type(kind), name):
             raise UpstreamError(
                 f"{where}: {problem}, and put the file there under another name; rebuild the job if you change schema"
             )
@@ -62,33 +64,46 @@ def _by_name(fields: Iterable[pa.Field], where: str) -> dict[str, pa.Field]:
     return found
 
 
-def _problem(found: pa.DataType, declared: ColumnType, path: str, is_int96: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """
+    The type of values in a file.
+
+    :param is_int96: whether they are timestamps in the notation that Spark writes, which shows no other property.
+    """
+
+    type: pa.DataType
+    is_int96: bool = False
+
+
+def _problem(stored: _Stored, declared: ColumnType, path: str) -> str:
     """Return why values of a file's type are no values of a declared one; empty if they are."""
-    found = _plain(found)
+    stored = _Stored(_plain(stored.type), is_int96=stored.is_int96)
     if isinstance(declared, str):
-        if _fits(found, declared, is_int96):
+        if _fits(stored, declared):
             return ""
     else:
-        parts = _parts(found, declared, path)
+        parts = _parts(stored.type, declared, path)
         if parts is not None:
-            return next((problem for part in parts if (problem := _problem(*part, is_int96=False))), "")
+            return next((problem for part in parts if (problem := _problem(*part))), "")
     return (
-        f"column {path} is {_shown(found)} there, whose values {sql_name(declared)} may not hold as they are; "
-        f"{_advice(found)}"
+        f"column {path} is {_shown(stored.type)} there, whose values {sql_name(declared)} may not hold as they are; "
+        f"{_advice(stored.type)}"
     )
 
 
-def _parts(found: pa.DataType, declared: Mapping[str, Any], path: str) -> list[tuple[pa.DataType, Any, str]] | None:
+def _parts(found: pa.DataType, declared: Mapping[str, Any], path: str) -> list[tuple[_Stored, Any, str]] | None:
     """Return the types within a nested one, with the declared ones; ``None`` if it is another kind of type."""
     match declared["type"]:
         case "array" if pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found):
-            return [(found.value_type, declared["elementType"], path)]
+            return [(_Stored(found.value_type), declared["elementType"], path)]
         case "map" if pa.types.is_map(found):
-            return [(found.key_type, declared["keyType"], path), (found.item_type, declared["valueType"], path)]
+            key, item = _Stored(found.key_type), _Stored(found.item_type)
+            return [(key, declared["keyType"], path), (item, declared["valueType"], path)]
         case "struct" if pa.types.is_struct(found):
             fields = _by_name(found, path)
             return [
-                (fields[one["name"].lower()].type, one["type"], f"{path}.{one['name']}")
+                (_Stored(fields[one["name"].lower()].type), one["type"], f"{path}.{one['name']}")
                 for one in declared["fields"]
                 if one["name"].lower() in fields
             ]
@@ -102,12 +117,21 @@ def _plain(found: pa.DataType) -> pa.DataType:
     return _plain(found.value_type) if pa.types.is_dictionary(found) else found
 
 
-def _fits(found: pa.DataType, declared: str, is_int96: bool) -> bool:
+def _fits(stored: _Stored, declared: str) -> bool:
     if declared in _INTEGERS:
-        return _bits(found) <= _INTEGERS[declared]
+        return _bits(stored.type) <= _INTEGERS[declared]
     if is_decimal(declared):
-        return _fits_decimal(found, *digits_of(declared))
-    return _FITS[declared](found, is_int96)
+        return _fits_decimal(stored.type, *digits_of(declared))
+    if declared == "timestamp":
+        # Without a zone it is in UTC, as in a text.
+        return stored.is_int96 or _is_time(stored.type)
+    if declared == "timestamp_ntz":
+        return not stored.is_int96 and _is_time(stored.type) and stored.type.tz is None
+    return _FITS[declared](stored.type)
+
+
+def _is_time(found: pa.DataType) -> bool:
+    return pa.types.is_timestamp(found) and found.unit != "ns"
 
 
 def _bits(found: pa.DataType) -> float:
@@ -123,40 +147,26 @@ def _fits_decimal(found: pa.DataType, precision: int, scale: int) -> bool:
     return pa.types.is_decimal(found) and scale >= found.scale and precision - scale >= found.precision - found.scale
 
 
-def _is_instant(found: pa.DataType, is_int96: bool) -> bool:
-    # Without a zone it is in UTC, as in a text.
-    return pa.types.is_timestamp(found) and (is_int96 or found.unit in {"ms", "us"})
-
-
-def _is_local_time(found: pa.DataType, is_int96: bool) -> bool:
-    return pa.types.is_timestamp(found) and not is_int96 and found.tz is None and found.unit in {"ms", "us"}
-
-
-def _is_double(found: pa.DataType, _: bool) -> bool:
+def _is_double(found: pa.DataType) -> bool:
     return pa.types.is_float64(found) or pa.types.is_float32(found) or _bits(found) <= _WHOLE_FLOAT_BITS
 
 
-def _is_readable_text(found: pa.DataType, _: bool) -> bool:
+def _is_readable_text(found: pa.DataType) -> bool:
     # Bytes, too: texts are checked when they are read.
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(is_kind(found) for is_kind in kinds)
 
 
-def _is_binary(found: pa.DataType, is_int96: bool) -> bool:
-    return _is_readable_text(found, is_int96) or pa.types.is_fixed_size_binary(found)
-
-
-_FITS = {
-    "boolean": lambda found, _: pa.types.is_boolean(found),
-    "float": lambda found, _: pa.types.is_float32(found),
+_FITS: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "boolean": pa.types.is_boolean,
+    "float": pa.types.is_float32,
     "double": _is_double,
-    "date": lambda found, _: pa.types.is_date32(found),
-    "timestamp": _is_instant,
-    "timestamp_ntz": _is_local_time,
+    "date": pa.types.is_date32,
     "string": _is_readable_text,
-    "binary": _is_binary,
+    "binary": lambda found: _is_readable_text(found) or pa.types.is_fixed_size_binary(found),
 }
 """Declared type → whether Spark reads all values of a file's type as they are."""
+
 
 def _shown(found: pa.DataType) -> str:
     """Return a file's type for messages."""
@@ -167,26 +177,16 @@ def _shown(found: pa.DataType) -> str:
 
 
 def _advice(found: pa.DataType) -> str:
-    """Return what to do about a type that does not fit: declare another one, if there is one, or write the file anew."""
-    if pa.types.is_timestamp(found) and found.unit == "ns":
+    """Return what to do about a type that does not fit: declare another one, if there is one, or write it anew."""
+    if pa.types.is_timestamp(found) and not _is_time(found):
         return "write it in microseconds"
-    declared = next((name for name, fits in _CANDIDATES.items() if fits(found)), None)
+    declared = next((name for name in _CANDIDATES if _fits(_Stored(found), name)), None)
+    if declared is None and pa.types.is_decimal(found):
+        declared = f"decimal({found.precision},{found.scale})"
     if declared is None:
         return "write it in a type that can be declared"
-    return f"declare it as {declared} in schema and convert it in the query, or write it in the declared type"
+    return f"declare it as {sql_name(declared)} and convert it in the query, or write it in the declared type"
 
 
-_CANDIDATES = {
-    "SMALLINT": lambda found: _fits(found, "short", False),
-    "INT": lambda found: _fits(found, "integer", False),
-    "BIGINT": lambda found: _fits(found, "long", False),
-    "FLOAT": lambda found: _fits(found, "float", False),
-    "DOUBLE": lambda found: _fits(found, "double", False),
-    "DATE": lambda found: _fits(found, "date", False),
-    "TIMESTAMP": lambda found: _fits(found, "timestamp", False),
-    "BOOLEAN": lambda found: _fits(found, "boolean", False),
-    "BINARY": lambda found: _fits(found, "binary", False) and not pa.types.is_string(found),
-    "STRING": lambda found: _fits(found, "string", False),
-    "a decimal of its digits": pa.types.is_decimal,
-}
-"""Types that may be declared → whether they hold all values of a file's type."""
+_CANDIDATES = ("short", "integer", "long", "float", "double", "date", "timestamp", "boolean", "string", "binary")
+"""Types that may be declared instead, narrow ones first."""

@@ -104,7 +104,9 @@ class FilesReader(FileLogReader[FilesSource]):
         types = upstream.column_types
         stored = [name for name in types if details.has_all or name not in details.partitions]
         found = self._read_files(parts, [name for name in stored if name not in details.empty])
-        empty = {name: ReadValue(f"CAST(NULL AS {ddl_type(parsed_type(types[name]))})", "NULL") for name in details.empty}
+        empty = {
+            name: ReadValue(f"CAST(NULL AS {ddl_type(parsed_type(types[name]))})", "NULL") for name in details.empty
+        }
         in_path = {name: self._in_path(name) for name in details.partitions}
         values: Mapping[str, ReadValue] = {**found.values, **empty, **in_path}
         columns = {
@@ -126,10 +128,14 @@ class FilesReader(FileLogReader[FilesSource]):
             return read_lines(reader.text(found, wholetext=True), upstream, names)
         types = {name: parsed_type(upstream.column_types[name]) for name in names}
         schema = self._fields(names)
-        rows = reader.schema(schema).parquet(*found).select(
-            F.col("_metadata.file_path").alias(_FILE),
-            F.col("_metadata.row_index").alias(_INDEX),
-            *(F.col(quote(name)) for name in names),
+        rows = (
+            reader.schema(schema)
+            .parquet(*found)
+            .select(
+                F.col("_metadata.file_path").alias(_FILE),
+                F.col("_metadata.row_index").alias(_INDEX),
+                *(F.col(quote(name)) for name in names),
+            )
         )
         values = {
             name: ReadValue(

@@ -134,9 +134,9 @@ class FilesSource(FileLogSource):
 
     def _changed(self, path: str) -> str:
         return (
-            f"file {path} of {self.location} changed after it was added to the job's file log, and rows of it may be in "
-            "the view, but a file is read once. Put new rows into new files; write a file under a name that begins with "
-            "_ or ., and rename it when it is whole. Then rebuild the job, which reads all files as they are then"
+            f"file {path} of {self.location} changed after it was added to the job's file log, and rows of it may be "
+            "in the view, but a file is read once. Put new rows into new files; write a file under a name that begins "
+            "with _ or ., and rename it when it is whole. Then rebuild the job, which reads all files as they are then"
         )
 
     def _inspected(self, listed: Sequence[ListedFile]) -> list[FoundFile]:

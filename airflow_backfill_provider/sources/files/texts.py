@@ -49,8 +49,8 @@ _QUOTED = {Escape.QUOTE: '"[^"]*+(?:""[^"]*+)*+"', Escape.BACKSLASH: r'"[^"\\]*+
 """Patterns of quoted values. Java matches possessive groups in a loop, so a long value does not exhaust the stack."""
 
 _OTHER_ESCAPE = {
-    Escape.QUOTE: 'has a quoted value whose quotes are not doubled; if a backslash stands before them, set escape: "\\"',
-    Escape.BACKSLASH: 'has a quoted value with a quote that has no backslash before it; set escape: "\\"" if it is doubled',
+    Escape.QUOTE: "has a quoted value whose quotes are not doubled; set escape if a backslash stands before them",
+    Escape.BACKSLASH: "has a quoted value with a quote that has no backslash; leave out escape if quotes are doubled",
 }
 
 
@@ -86,7 +86,9 @@ def _csv(
     options = {**_CSV_OPTIONS, "sep": upstream.delimiter, "escape": upstream.escape}
     schema = ", ".join([*(f"c{number} STRING" for number in range(len(types))), f"{_BAD} STRING"])
     kinds = [*enumerate(types.values())]
-    texts = (f"CASE WHEN {_READ}.c{number} = '\\n' THEN '' ELSE {_READ}.c{number} END AS c{number}" for number, _ in kinds)
+    texts = (
+        f"CASE WHEN {_READ}.c{number} = '\\n' THEN '' ELSE {_READ}.c{number} END AS c{number}" for number, _ in kinds
+    )
     values = (f"{csv_value(f'{_TEXTS}.c{number}', kind)} AS c{number}" for number, kind in kinds)
     rows = (
         rows.withColumn(_READ, F.from_csv(F.col(_LINE), schema, options))

@@ -18,9 +18,7 @@ _ID_LENGTH = 4
 
 def is_framed(record: str) -> str:
     """Return whether a record begins with a zero and an id; false if it is null."""
-    return (
-        f"coalesce(hex(substring({record}, 1, 1)) = '{_MAGIC}' AND octet_length({record}) >= {HEADER_LENGTH}, false)"
-    )
+    return f"coalesce(hex(substring({record}, 1, 1)) = '{_MAGIC}' AND octet_length({record}) >= {HEADER_LENGTH}, false)"
 
 
 def schema_id(record: str) -> str:

@@ -58,8 +58,9 @@ def from_number(number: str, delta_type: str) -> str:
     parsed = f"try_cast({number} AS {sql_name(delta_type)})"
     if delta_type in _INTEGERS:
         return f"CASE WHEN {_matches(number, _WHOLE)} THEN {parsed} END"
-    # A number that JSON cannot write is one that Java reads, such as 1d or 0x1p3.
-    return f"CASE WHEN {_matches(number, _DIGITS)} AND abs({parsed}) < {sql_name(delta_type)}('Infinity') THEN {parsed} END"
+    # Java also reads numbers that JSON does not know, such as 1d and 0x1p3.
+    is_finite = f"abs({parsed}) < {sql_name(delta_type)}('Infinity')"
+    return f"CASE WHEN {_matches(number, _DIGITS)} AND {is_finite} THEN {parsed} END"
 
 
 _DIGITS = "^-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$"

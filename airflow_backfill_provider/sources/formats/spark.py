@@ -91,7 +91,9 @@ def _with_plain_json(rows: DataFrame, record: str, name: str, kind: ColumnType) 
     read = with_plain_json(rows, f"CAST({quote(record)} AS STRING)", _fields(kind), name)
     found = quote(name)
     # Without a result there was no text to read.
-    error = f"CASE WHEN {found} IS NULL AND {quote(record)} IS NOT NULL THEN {text_literal(NO_UTF8)} ELSE {found}.error END"
+    error = (
+        f"CASE WHEN {found} IS NULL AND {quote(record)} IS NOT NULL THEN {text_literal(NO_UTF8)} ELSE {found}.error END"
+    )
     return read.withColumn(name, F.expr(f"named_struct('value', {found}.value, 'error', {error})"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-from pathlib import Path
 
 import pytest
 
@@ -23,6 +22,7 @@ from tests.integration.engine.landing import SCHEMA, Landing
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
+
 
 class DiedError(Exception):
     """An attempt died."""

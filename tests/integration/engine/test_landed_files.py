@@ -164,7 +164,12 @@ NO_NUMBERS = ["1d", "1f", "0x1p3", "0x10", "1_000", "1,5", "--1", "+-1", ".", "+
 def test_numbers_and_booleans_of_csv_are_read_as_programs_write_them(lakehouse: Lakehouse) -> None:
     """Java's own notations are no numbers of CSV."""
     landing = Landing(lakehouse, "csv")
-    rows = [*((text, "T") for text in NUMBERS), ("NaN", "no"), *((f'"{text}"', "true") for text in NO_NUMBERS), ("1", "tr")]
+    rows = [
+        *((text, "T") for text in NUMBERS),
+        ("NaN", "no"),
+        *((f'"{text}"', "true") for text in NO_NUMBERS),
+        ("1", "tr"),
+    ]
     (landing.folder / "a.csv").write_text("".join(f"{text}|{flag}\n" for text, flag in rows), encoding="utf-8")
     landing.create(
         files={

@@ -43,7 +43,9 @@ class Clients:
 
 
 @pytest.fixture(params=["bucket", "folder"])
-def clients(request: pytest.FixtureRequest, spark_remote: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
+def clients(
+    request: pytest.FixtureRequest, spark_remote: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Clients]:
     """Two clients at work on a job in a bucket, or in a local folder."""
     s3: S3Server | None = request.getfixturevalue("s3") if request.param == "bucket" else None
     name = tmp_path_factory.mktemp("state")

@@ -6,10 +6,12 @@ import pytest
 
 from airflow_backfill_provider.lake.storage import one_line, storage_unavailable
 
+DOCUMENT = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>SignatureDoesNotMatch</Code><Message>The request signature …'
+    "</Message><AWSAccessKeyId>the-key</AWSAccessKeyId><StringToSign>AWS4-HMAC</StringToSign></Error>"
+)
 WRONG_SECRET = (
-    "Generic S3 error: Error performing GET http://127.0.0.1:9101/lake/x in 3ms - Server returned non-2xx status code: "
-    '403 Forbidden: <?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>SignatureDoesNotMatch</Code><Message>The '
-    "request signature …</Message><AWSAccessKeyId>the-key</AWSAccessKeyId><StringToSign>AWS4-HMAC</StringToSign></Error>"
+    f"Generic S3 error: Error performing GET http://127.0.0.1/x in 3ms - status code: 403 Forbidden: {DOCUMENT}"
 )
 
 

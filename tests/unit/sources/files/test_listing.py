@@ -28,7 +28,16 @@ def test_files_are_listed_in_the_order_of_their_times_without_hidden_ones(tmp_pa
 
 @pytest.mark.parametrize(
     "name",
-    ["x.json._COPYING_", "x.json.tmp", "x.part", "x.json.filepart", "x.inprogress", "x.CRDOWNLOAD", "x.json~", "a.tmp/x"],
+    [
+        "x.json._COPYING_",
+        "x.json.tmp",
+        "x.part",
+        "x.json.filepart",
+        "x.inprogress",
+        "x.CRDOWNLOAD",
+        "x.json~",
+        "a.tmp/x",
+    ],
 )
 def test_a_file_is_no_file_before_it_is_whole(tmp_path: Path, name: str):
     """I6: common programs write under another name first."""

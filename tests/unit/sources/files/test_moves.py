@@ -34,7 +34,9 @@ def test_the_same_rows_may_be_written_again():
 
 
 def test_a_copy_under_the_same_name_is_refused_if_the_rows_were_read():
-    with pytest.raises(UpstreamError, match=r"file done/a of /landing has the name and the content of a, .*move it out"):
+    with pytest.raises(
+        UpstreamError, match=r"file done/a of /landing has the name and the content of a, .*move it out"
+    ):
         moved(a_file("done/a", modified=2), a_file("a"))
     assert moved(a_file("done/a", modified=2), a_file("a"), is_unread=True)
 

@@ -80,7 +80,7 @@ def test_a_column_that_loses_nothing_is_read(kind: pa.DataType, declared: str):
         (pa.decimal128(12, 3), "DECIMAL(12,2)", "column c is decimal"),
         (pa.decimal128(12, 2), "DECIMAL(10,2)", "column c is decimal"),
         (pa.timestamp("ns"), "TIMESTAMP", "a timestamp in nanoseconds, without a zone.*write it in microseconds"),
-        (pa.timestamp("us", "UTC"), "TIMESTAMP_NTZ", "with a zone there.*declare it as TIMESTAMP in schema"),
+        (pa.timestamp("us", "UTC"), "TIMESTAMP_NTZ", "with a zone there.*declare it as TIMESTAMP and convert"),
         (pa.string(), "INT", "column c is string there"),
         (pa.time64("us"), "STRING", "column c is time64"),
         (pa.list_(pa.int32()), "ARRAY<SMALLINT>", "column c is int32 there, whose values SMALLINT"),
