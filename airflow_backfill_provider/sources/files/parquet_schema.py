@@ -126,25 +126,26 @@ def _fits(stored: _Stored, declared: str) -> bool:
         # Without a zone it is in UTC, as in a text.
         return stored.is_int96 or _is_time(stored.type)
     if declared == "timestamp_ntz":
-        return not stored.is_int96 and _is_time(stored.type) and stored.type.tz is None
+        return bool(not stored.is_int96 and _is_time(stored.type) and stored.type.tz is None)
     return _FITS[declared](stored.type)
 
 
 def _is_time(found: pa.DataType) -> bool:
-    return pa.types.is_timestamp(found) and found.unit != "ns"
+    return bool(pa.types.is_timestamp(found) and found.unit != "ns")
 
 
 def _bits(found: pa.DataType) -> float:
     """Return the bits of a signed integer that holds all values of a type."""
     if not pa.types.is_integer(found):
         return float("inf")
-    return found.bit_width * (1 if pa.types.is_signed_integer(found) else 2)
+    return float(found.bit_width * (1 if pa.types.is_signed_integer(found) else 2))
 
 
 def _fits_decimal(found: pa.DataType, precision: int, scale: int) -> bool:
     if pa.types.is_signed_integer(found):
-        return precision - scale >= _DIGITS_OF_INTEGERS[found.bit_width]
-    return pa.types.is_decimal(found) and scale >= found.scale and precision - scale >= found.precision - found.scale
+        return precision - scale >= _DIGITS_OF_INTEGERS[int(found.bit_width)]
+    whole = precision - scale
+    return bool(pa.types.is_decimal(found) and scale >= found.scale and whole >= found.precision - found.scale)
 
 
 def _is_double(found: pa.DataType) -> bool:

@@ -27,7 +27,7 @@ def _as_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def levels(column: Column) -> int:
     """Return the levels of a column's message."""
-    return _levels(column.to_plan(None))  # type: ignore[operator] # of the client's columns
+    return _levels(column.to_plan(None))
 
 
 def _levels(message: Message) -> int:
