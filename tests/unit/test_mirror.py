@@ -100,7 +100,6 @@ WITHOUT = {
     "sources/files/csv_values.py": on_spark("test_files"),
     "sources/files/read_values.py": on_spark("test_files"),
     "sources/files/reader.py": on_spark("test_files"),
-    "sources/files/source.py": on_spark("test_files"),
     "sources/files/texts.py": on_spark("test_files"),
     "sources/by_key.py": on_spark("test_debezium_changes"),
     "sources/debezium/description.py": on_postgres("test_debezium"),
