@@ -1,5 +1,5 @@
 """
-Conditions and sums of many terms, as trees that are as low as possible.
+Conditions, sums and unions of many terms, as trees that are as low as possible.
 
 A client of a Spark Connect server sends an expression as a message, which may have a hundred levels only. Terms that
 are added one by one make a level each.
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import add, and_, or_
+from typing import TypeVar
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+_Term = TypeVar("_Term")
 
 
 def any_of(conditions: Sequence[Column]) -> Column:
@@ -29,7 +32,12 @@ def sum_of(numbers: Sequence[Column]) -> Column:
     return _tree(numbers, add) if numbers else F.lit(0).cast("long")
 
 
-def _tree(terms: Sequence[Column], combined: Callable[[Column, Column], Column]) -> Column:
+def union_of(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames, which have the same columns."""
+    return _tree(frames, lambda first, second: first.unionAll(second))
+
+
+def _tree(terms: Sequence[_Term], combined: Callable[[_Term, _Term], _Term]) -> _Term:
     if len(terms) == 1:
         return terms[0]
     middle = len(terms) // 2

@@ -8,7 +8,7 @@ from faults.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         name="integers-cut",
-        breaks="A column of a Parquet file is read as a type that does not hold all of its values, and Spark cuts them.",
+        breaks="A column of Parquet is read as a type that does not hold all of its values, and Spark cuts them.",
         invariant="I6",
         file="airflow_backfill_provider/sources/files/parquet_schema.py",
         old="return _bits(stored.type) <= _INTEGERS[declared]",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -11,6 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.core.sql import quote, text_literal
+from airflow_backfill_provider.sources.balanced import union_of
 from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
 from airflow_backfill_provider.sources.file_log.entries import FilePart
 from airflow_backfill_provider.sources.file_log.reader import FileLogReader
@@ -95,7 +95,7 @@ class FilesReader(FileLogReader[FilesSource]):
         layouts: dict[object, list[FilePart]] = {}
         for part in parts:
             layouts.setdefault(FileDetails.from_text(part.placed.file.details).layout, []).append(part)
-        return reduce(DataFrame.unionAll, map(self._alike, layouts.values()))
+        return union_of([self._alike(alike) for alike in layouts.values()])
 
     def _alike(self, parts: Sequence[FilePart]) -> DataFrame:
         """Return what :meth:`_placed` does, for files with the same columns."""
