@@ -157,6 +157,11 @@ FILES_FIELDS = {
     "schema": ("text", "the columns and their types as SQL writes them"),
     "header": ("boolean", "of CSV: whether the first line of each file has the names of the columns"),
     "delimiter": ("text", "of CSV: the sign between two values"),
+    "escape": ("text", "of CSV: what stands before a quote within a quoted value, a quote or a backslash"),
+    "unreadable_records": (
+        "`fail` or `dead_letter`",
+        "what an epoch does with records that do not fit their columns: fail, or list them and leave them out",
+    ),
     "key": ("list of columns", "always `_backfill_split` and `_backfill_place`; leave it out"),
     "distribution_key": ("list of column names", "always `_backfill_split`; leave it out"),
 }

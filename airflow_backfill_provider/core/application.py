@@ -128,8 +128,14 @@ class ServerSession(Frozen):
     :param server: host and port of the server.
     :param user_id: the user that the session belongs to; with ``session_id`` it identifies the session.
     :param session_id: the session's id.
+    :param host: the machine on which its client runs.
+    :param pid: the client's process id there.
+    :param started: when that process started, in seconds since 1970; 0 if it is not known.
     """
 
     server: str
     user_id: str
     session_id: str
+    host: str = ""
+    pid: int = 0
+    started: float = 0.0

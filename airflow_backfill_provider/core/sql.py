@@ -17,8 +17,8 @@ def quote(identifier: str) -> str:
 
 
 def text_literal(value: str) -> str:
-    """Return a string literal of Spark SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """Return a string literal of Spark SQL. Spark would put the value of a variable in place of ``${name}``."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") + "'"
 
 
 def is_moving_text(text: str) -> bool:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.keys import KeyKind
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.job_rows import JobRows, literal
+from airflow_backfill_provider.sources.balanced import sum_of
 from airflow_backfill_provider.sources.by_key import column, without_keys
 
 _UPSERTS = ("insert", "update_postimage")
@@ -276,7 +277,7 @@ def _text_bytes(rows: JobRows) -> Column:
         for field in rows.key.fields
         if field.kind in (KeyKind.STRING, KeyKind.BINARY)
     ]
-    return sum(sizes, start=F.lit(0).cast("long"))
+    return sum_of(sizes)
 
 
 def _values(rows: JobRows) -> list[Column]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -21,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core import decimals
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.balanced import all_of, any_of
 
 Comparison = Callable[[KeyField, KeyValue | None], Column]
 
@@ -37,7 +37,7 @@ def literal(field: KeyField, value: KeyValue) -> Column:
 
 def in_any(order: KeyOrder, ranges: Iterable[KeyRange]) -> Column:
     """Return the condition: the key lies in one of the ranges."""
-    return reduce(lambda a, b: a | b, (within(order, covered) for covered in ranges), F.lit(False))
+    return any_of([within(order, covered) for covered in ranges])
 
 
 def unskipped(condition: Column) -> Column:
@@ -125,15 +125,10 @@ def _is_rounded(field: KeyField) -> bool:
 
 def _any_prefix_equal(order: KeyOrder, position: Position, compare: Comparison, *, last: Comparison) -> Column:
     """Return the condition: for some column, all columns before it are equal, and it compares as given."""
-    alternatives = []
-    prefix: Column | None = None
-    final = len(position) - 1
-    for index, (field, value) in enumerate(zip(order.fields, position, strict=False)):
-        condition = (last if index == final else compare)(field, value)
-        alternatives.append(condition if prefix is None else prefix & condition)
-        equal = _equal(field, value)
-        prefix = equal if prefix is None else prefix & equal
-    return reduce(lambda a, b: a | b, alternatives)
+    known = [*zip(order.fields, position, strict=False)]
+    equal = [_equal(field, value) for field, value in known]
+    compared = [compare(field, value) for field, value in known[:-1]] + [last(*known[-1])]
+    return any_of([all_of([*equal[:index], condition]) for index, condition in enumerate(compared)])
 
 
 def _column(field: KeyField) -> Column:

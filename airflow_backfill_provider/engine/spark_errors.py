@@ -132,7 +132,8 @@ def _raise_for_value(error: BaseException, what: str) -> None:
         raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
     if found["kind"] == UNREADABLE_LINE:
         raise UnsupportedValueError(
-            f"{what}: {name}; correct upstream.files.schema or the file, and rebuild the job"
+            f"{what}: {name}; correct the file, or correct upstream.files.schema and rebuild the job, or rebuild it "
+            "with unreadable_records: dead_letter, which leaves such records out of the view and lists them"
         ) from None
     if found["kind"] == UNREADABLE_RECORD:
         raise UnsupportedValueError(
@@ -228,7 +229,7 @@ def view_errors(path: str) -> Iterator[None]:
         if is_full(error):
             raise storage_full(path) from error
         if _NO_ANSWER.search(str(error)):
-            raise storage_unavailable(path, first_line(error)) from error
+            raise storage_unavailable(path, first_line(error), cause=error) from error
         raise MaterializedViewError(
             f"the materialized view's table at {path} cannot be created: {first_line(error)}"
         ) from error
@@ -285,7 +286,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
                 "table and rebuild the job"
             ) from None
         if _is(error, _DAMAGED):
-            raise storage_unavailable(f"a data file that {what} reads", safe_message(error)) from None
+            raise storage_unavailable(f"a data file that {what} reads", safe_message(error), cause=error) from None
         if _is(error, ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",)):
             raise UpstreamSchemaChangedError(
                 f"{what} cannot read the upstream's changes across a column that changed its type "

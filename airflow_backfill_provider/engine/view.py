@@ -7,8 +7,6 @@ The materialized view's table: creates it, writes to it, and checks it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import and_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -47,6 +45,7 @@ from airflow_backfill_provider.lake.view_identity import (
     view_identity,
     view_properties,
 )
+from airflow_backfill_provider.sources.balanced import all_of
 
 
 class MaterializedView:
@@ -216,7 +215,7 @@ class MaterializedView:
         A merge into a table with deletion vectors fails on such a removal ("did not match any merge clause"): Delta
         checks the match again, with nulls in place of the row that it did not find.
         """
-        is_null = reduce(and_, (F.col(quote(key)).isNull() for key in keys))
+        is_null = all_of([F.col(quote(key)).isNull() for key in keys])
         if self.table.read().filter(is_null).head(1):
             return changes
         return changes.filter(~is_null | F.col(own.is_upsert))

@@ -17,6 +17,7 @@ import pyarrow.fs as arrow_fs
 from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.errors import BackfillError, DataFileError, StorageUnavailableError, TableLogError
+from airflow_backfill_provider.lake.storage_answers import advice, without_documents
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _URL_PARAMETERS = re.compile(r"(https?://[^\s?]+)\?\S*")
@@ -139,12 +140,17 @@ def got_no_answer(error: BaseException) -> bool:
     return _NO_ANSWER.search(str(error)) is not None
 
 
-def storage_unavailable(location: str, error: BaseException | str) -> StorageUnavailableError:
-    """Return the error for a storage that did not answer."""
-    return StorageUnavailableError(
-        f"{location} cannot be reached ({one_line(error)}); check the storage, its options and the access rights, "
-        "then try again"
-    )
+def storage_unavailable(
+    location: str, error: BaseException | str, *, cause: BaseException | None = None
+) -> StorageUnavailableError:
+    """
+    Return the error for a storage that did not answer.
+
+    :param error: what is shown.
+    :param cause: what says more of the reason, and may quote rows; by default the same.
+    """
+    reason = str(error if cause is None else cause)
+    return StorageUnavailableError(f"{location} cannot be reached ({one_line(error)}); {advice(reason)}")
 
 
 def is_full(error: BaseException) -> bool:
@@ -163,9 +169,10 @@ def one_line(error: BaseException | str) -> str:
     """
     Return an error's text in one line, safe to show.
 
-    URL parameters, which may hold a signature, backtraces, pieces of logs and values of rows are left out.
+    URL parameters, which may hold a signature, documents, backtraces, pieces of logs and values of rows are left out.
     """
-    text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
+    text = without_documents(str(error))
+    text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", text).replace("↳", ""))
     text = _QUOTED_VALUE.sub(r"\1 '…'", _JSON.sub("{…}", _BACKTRACE.sub("", text)))
     return " ".join(text.split())
 

@@ -187,8 +187,12 @@ class Backfill:
         commits: Sequence[EpochCommit],
     ) -> ChangeFeed:
         """Return what the job still needs of the upstream: its changes, and files while the job reads these."""
+        read = read_up_to(settings, barriers, commits)
+        if read is not None:
+            strategy = KINDS.named(settings.strategy)
+            self.upstream.note_read(strategy.read_of_splits(settings, state, read))
         feed = self.upstream.change_feed(
-            read_up_to(settings, barriers, commits),
+            read,
             changes_needed_after(settings, barriers, commits),
             created_on=settings.upstream,
             reached=reached_point(settings, barriers),

@@ -7,7 +7,7 @@ This module neither reads nor writes; :mod:`~airflow_backfill_provider.protocol.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead, Repair, UpstreamWindow
@@ -97,6 +97,11 @@ class Basis:
     def read_before(self) -> tuple[KeyRange, ...]:
         """The ranges that were read so far."""
         return tuple(self.settings.scan.read(self.state))
+
+    @property
+    def read_of_splits(self) -> Mapping[int, int]:
+        """Split → the place after the last row that was read, if the upstream has splits."""
+        return self.strategy.read_of_splits(self.settings, self.state, self.from_offset)
 
     @property
     def read_as_of(self) -> tuple[PinnedRead, ...]:

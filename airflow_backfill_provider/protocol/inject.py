@@ -204,6 +204,7 @@ def _newest(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[
     :raises UpstreamError: if the upstream was replaced.
     """
     settings, from_offset = basis.settings, basis.from_offset
+    upstream.note_read(basis.read_of_splits)
     upstream.refresh()
     if basis.reached_point is not None:
         upstream.require_same_history(basis.reached_point)

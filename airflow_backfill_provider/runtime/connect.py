@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import uuid
@@ -28,6 +29,7 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.spark_messages import first_line
 from airflow_backfill_provider.runtime.local_engine.clients import announced
 from airflow_backfill_provider.runtime.local_engine.engine_files import token_of
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.runtime.spark_settings import REMOTE_VARIABLE, TOKEN_VARIABLE
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = Non
     :raises SparkSettingError: if sessions do not have one of the settings.
     """
     remote = authenticated(remote)
-    session = ServerSession(server=remote.endpoint, user_id=remote.user_id or _user(), session_id=str(uuid.uuid4()))
+    session = _new_session(remote)
     with _connect_mode():
         spark = _client(remote, session)
         try:
@@ -98,6 +100,16 @@ def end_session(remote: Remote, session: ServerSession) -> None:
     """End everything that runs in a session of a server. Do nothing if there is no such session."""
     with _connect_mode():
         _release(_client(remote, session))
+
+
+def interrupt_session(remote: Remote, session: ServerSession) -> None:
+    """End what runs in a session of a server now; its client may go on with it."""
+    with _connect_mode():
+        spark = _client(remote, session)
+        try:
+            _interrupt(spark)
+        finally:
+            _client_of(spark).close()
 
 
 def authenticated(remote: Remote) -> Remote:
@@ -141,6 +153,18 @@ def _connect_mode() -> Iterator[None]:
     finally:
         if before is None:
             os.environ.pop(_MODE_VARIABLE, None)
+
+
+def _new_session(remote: Remote) -> ServerSession:
+    ours = KnownProcess.of(os.getpid())
+    return ServerSession(
+        server=remote.endpoint,
+        user_id=remote.user_id or _user(),
+        session_id=str(uuid.uuid4()),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started=ours.started if ours else 0.0,
+    )
 
 
 def _client(remote: Remote, session: ServerSession) -> SparkSession:

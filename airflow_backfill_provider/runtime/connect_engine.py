@@ -2,18 +2,24 @@
 The engine on a Spark Connect server, where the work of a killed client goes on.
 
 Such work cannot commit twice, but it uses the server, and on local tables it would be a second driver. So a client
-records its session beside the job's control tables, and the next client ends the session that it finds there.
+records its session beside the job's control tables, and the next client ends the session that it finds there, if its
+client is dead. A client that lives may be at work on the same job: in an object store nothing keeps two clients from
+that, and the protocol allows it. On local tables a lock does, so a client that is found there has at most left
+something running.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from airflow_backfill_provider.core.application import ServerSession
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.runtime.connect import ConnectSession, end_session
+from airflow_backfill_provider.runtime.connect import ConnectSession, end_session, interrupt_session
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 LOCAL_DRIVER = "driver"
@@ -43,13 +49,14 @@ class ConnectEngine(SparkEngine):
         purpose = LOCAL_DRIVER if is_local(state) else self._purpose
         with super().exclusive(state):
             records = ApplicationRecords(state, self._options)
-            self._end_earlier(records, purpose)
+            self._end_earlier(records, purpose, is_alone=is_local(state))
             records.write_session(purpose, self._connection.session)
             yield
             # After a failure the record stays, because work may go on until the session is released.
-            records.forget_session(purpose)
+            if records.session(purpose) == self._connection.session:
+                records.forget_session(purpose)
 
-    def _end_earlier(self, records: ApplicationRecords, purpose: str) -> None:
+    def _end_earlier(self, records: ApplicationRecords, purpose: str, *, is_alone: bool) -> None:
         earlier, ours = records.session(purpose), self._connection.session
         if earlier is None or earlier == ours:
             return
@@ -59,6 +66,19 @@ class ConnectEngine(SparkEngine):
                 "another server; the session is not ended",
                 earlier.server,
             )
-            return
-        logger.info("an earlier client did not release its session; ending its work on the Spark Connect server")
-        end_session(self._connection.remote, earlier)
+        elif is_dead(earlier):
+            logger.info("an earlier client did not release its session; ending its work on the Spark Connect server")
+            end_session(self._connection.remote, earlier)
+        elif is_alone:
+            interrupt_session(self._connection.remote, earlier)
+        else:
+            # What a client on a machine that died left running, the server ends by itself.
+            logger.info("another client works on this job on the Spark Connect server, too; going on beside it")
+
+
+def is_dead(session: ServerSession) -> bool:
+    """Return whether the client of a session is known to be dead; on other machines, nobody knows."""
+    if not session.started:
+        return True
+    process = KnownProcess(pid=session.pid, started=session.started)
+    return session.host == socket.gethostname() and not process.is_alive()

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.sources.balanced import any_of
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 
@@ -31,7 +32,5 @@ def is_among(key: Sequence[str], ranges: Iterable[SplitRange]) -> Column:
     :param key: the names of the columns with the split and the place.
     """
     split, place = map(column, key)
-    found = F.lit(False)
-    for places in ranges:
-        found |= (split == places.split) & (place >= places.begin) & (place < places.end)
-    return F.coalesce(found, F.lit(False))
+    found = [(split == places.split) & (place >= places.begin) & (place < places.end) for places in ranges]
+    return F.coalesce(any_of(found), F.lit(False))

@@ -168,6 +168,13 @@ class Source(ABC):
         del job
         return None
 
+    def note_read(self, read: Mapping[int, int]) -> None:  # noqa: B027 - most need not know it
+        """
+        Note how far a job has read the splits, before it asks for what is newer.
+
+        :param read: split → the place after the last row that was read.
+        """
+
     def refresh(self) -> None:  # noqa: B027 - most are read where they are
         """Make newer changes readable, as far as the upstream has any; each request for an epoch calls it first."""
 

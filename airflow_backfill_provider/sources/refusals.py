@@ -44,8 +44,3 @@ def unusable_row(problem: str | Column) -> Column:
 def unreadable_record(where: Column, problem: Column) -> Column:
     """Return a column that fails with :data:`UNREADABLE_RECORD`."""
     return F.raise_error(F.concat(F.lit(f"{UNREADABLE_RECORD} "), where, F.lit(" "), problem))
-
-
-def unreadable_line(where: Column, problem: Column) -> Column:
-    """Return a column that fails with :data:`UNREADABLE_LINE`."""
-    return F.raise_error(F.concat(F.lit(f"{UNREADABLE_LINE} "), where, problem))

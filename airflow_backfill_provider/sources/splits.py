@@ -25,6 +25,10 @@ class Splits(ABC):
         """Return for each split as of an offset the place after its last row."""
         return ends_of(offset)
 
+    def most_rows(self, places: SplitRange) -> int:
+        """Return the most rows that some places may have."""
+        return places.size
+
     @abstractmethod
     def beginnings(self) -> Offset:
         """

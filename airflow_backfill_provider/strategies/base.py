@@ -247,6 +247,16 @@ class Strategy(ABC):
         del settings, state, upstream, from_offset, rate_limit, replay
         return newest
 
+    def read_of_splits(self, settings: JobSettings, state: BackfillState, up_to: Offset) -> Mapping[int, int]:
+        """
+        Return for each split of the upstream the place after the last row that a job has read.
+
+        :param up_to: the offset up to which it has looked at the upstream.
+        :returns: nothing, by default: the strategy reads no splits.
+        """
+        del settings, state, up_to
+        return {}
+
     def files_needed(self, settings: JobSettings, state: BackfillState) -> Offset | None:
         """Return the offset whose files an unfinished job still has to read; by default ``None``."""
         del settings, state

@@ -29,6 +29,7 @@ from faults.mutants import (
     endings,
     engine,
     execution,
+    files,
     lake,
     protocol,
     queries,
@@ -63,6 +64,7 @@ MUTANTS = (
     *execution.MUTANTS,
     *queries.MUTANTS,
     *announcing.MUTANTS,
+    *files.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
 

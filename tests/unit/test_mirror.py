@@ -22,6 +22,7 @@ ENGINE = "tests/integration/engine"
 AIRFLOW = "tests/integration/airflow"
 POSTGRES = "tests/integration/postgres"
 KAFKA = "tests/integration/kafka"
+FORMATS = "tests/integration/formats"
 
 
 class Untested(NamedTuple):
@@ -39,6 +40,10 @@ def on_kafka(test: str) -> Untested:
     return Untested("it asks a real Kafka broker", f"{KAFKA}/{test}.py")
 
 
+def on_a_server(test: str) -> Untested:
+    return Untested("it is an expression of Spark", f"{FORMATS}/{test}.py")
+
+
 def on_spark(test: str) -> Untested:
     return Untested("it works on Spark's data frames", f"{ENGINE}/{test}.py")
 
@@ -48,6 +53,7 @@ WITHOUT = {
     "core/alarm.py": Untested("a value without rules", "tests/unit/core/test_watchdog.py"),
     "core/engine.py": Untested("a protocol, and values without rules", None),
     "core/succession.py": Untested("values without rules", None),
+    "sources/unreadable_records.py": Untested("two names", None),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/appended_rows.py": on_spark("test_append_only"),
@@ -92,8 +98,9 @@ WITHOUT = {
     "sources/append_only/watch.py": on_spark("test_append_only"),
     "sources/file_log/rows.py": on_spark("test_files"),
     "sources/file_log/splits.py": on_spark("test_files"),
+    "sources/files/csv_values.py": on_spark("test_files"),
+    "sources/files/read_values.py": on_spark("test_files"),
     "sources/files/reader.py": on_spark("test_files"),
-    "sources/files/source.py": on_spark("test_files"),
     "sources/files/texts.py": on_spark("test_files"),
     "sources/by_key.py": on_spark("test_debezium_changes"),
     "sources/debezium/description.py": on_postgres("test_debezium"),
@@ -114,16 +121,16 @@ WITHOUT = {
     "sources/refusals.py": on_spark("test_debezium_changes"),
     "sources/change_log/reader.py": on_postgres("test_random_histories"),
     "sources/change_log/texts.py": on_postgres("test_types"),
-    "sources/formats/avro_values.py": on_spark("test_formats_avro"),
-    "sources/formats/framing.py": on_spark("test_formats_avro"),
-    "sources/formats/json_plain.py": on_spark("test_formats_json"),
-    "sources/formats/json_scalars.py": on_spark("test_formats"),
-    "sources/formats/json_text.py": on_spark("test_formats"),
-    "sources/formats/json_usual.py": on_spark("test_formats_json"),
-    "sources/formats/json_values.py": on_spark("test_formats"),
-    "sources/formats/once.py": on_spark("test_formats"),
-    "sources/formats/spark.py": on_spark("test_formats"),
-    "sources/formats/valid_texts.py": on_spark("test_formats_avro"),
+    "sources/formats/avro_values.py": on_a_server("test_avro"),
+    "sources/formats/framing.py": on_a_server("test_avro"),
+    "sources/formats/json_plain.py": on_a_server("test_fast_json"),
+    "sources/formats/json_scalars.py": on_a_server("test_formats"),
+    "sources/formats/json_text.py": on_a_server("test_formats"),
+    "sources/formats/json_usual.py": on_a_server("test_fast_json"),
+    "sources/formats/json_values.py": on_a_server("test_formats"),
+    "sources/formats/once.py": on_a_server("test_formats"),
+    "sources/formats/spark.py": on_a_server("test_formats"),
+    "sources/formats/valid_texts.py": on_a_server("test_avro"),
     "sources/kafka/cluster.py": on_kafka("test_security"),
     "sources/kafka/decoding.py": on_kafka("test_formats"),
     "sources/kafka/description.py": on_kafka("test_formats"),

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.sources.balanced import all_of
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.change_log.texts import typed
@@ -87,7 +86,7 @@ class ChangeLogReader:
             .when(kind == LoggedKind.DELETE.value, F.array(_event("delete", 0, old)))
             .when(kind == LoggedKind.UPDATE.value, F.array(_event(_PREIMAGE, 0, old), _event(_POSTIMAGE, 1, new)))
         )
-        keeps_key = reduce(and_, (old[name].eqNullSafe(new[name]) for name in self.key))
+        keeps_key = all_of([old[name].eqNullSafe(new[name]) for name in self.key])
         stays = (kind == LoggedKind.UPDATE.value) & keeps_key
         return (
             log.filter(wanted)

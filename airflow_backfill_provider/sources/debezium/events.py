@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.balanced import any_of
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
@@ -185,7 +184,7 @@ def _at(path: Path) -> Column:
 
 
 def _any(conditions: Iterable[Column]) -> Column:
-    return reduce(or_, conditions)
+    return any_of([*conditions])
 
 
 def _long_type(kind: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from airflow_backfill_provider.core.splits import SplitRange
@@ -42,17 +42,32 @@ class PlacedFile:
     :param number: its number in the log.
     :param split: the split that it was added to.
     :param begin: the place of its first row.
+    :param revision: how often its entry was amended.
     """
 
     number: int
     split: int
     begin: int
     file: FoundFile
+    revision: int = 0
 
     @property
     def end(self) -> int:
         """The place after its last row."""
         return self.begin + self.file.rows
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether its places have no rows, and never will."""
+        return not self.file.path
+
+    def at(self, file: FoundFile) -> PlacedFile:
+        """Return the entry of the same rows in another file."""
+        return replace(self, file=file, revision=self.revision + 1)
+
+    def withdrawn(self) -> PlacedFile:
+        """Return the entry without rows: its places stay empty, because places are never given anew."""
+        return self.at(replace(self.file, path=""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +87,31 @@ class PlacedFiles:
     """
     The files of a log, in its order.
 
-    :param files: the files, by ascending numbers.
+    :param entries: the entries; of those with one number, the one that was amended most often counts.
     """
 
-    def __init__(self, files: Sequence[PlacedFile] = ()) -> None:
-        self.files = files
+    def __init__(self, entries: Sequence[PlacedFile] = ()) -> None:
+        newest = {entry.number: entry for entry in sorted(entries, key=lambda one: (one.number, one.revision))}
+        self._all = [*newest.values()]
+        self.files = [entry for entry in self._all if not entry.is_withdrawn]
+
+    @cached_property
+    def withdrawn(self) -> list[SplitRange]:
+        """The places that have no rows."""
+        return [SplitRange(one.split, one.begin, one.end) for one in self._all if one.is_withdrawn]
+
+    def missing_in(self, places: SplitRange) -> int:
+        """Return how many of some places have no rows."""
+        return sum(
+            max(min(one.end, places.end) - max(one.begin, places.begin), 0)
+            for one in self.withdrawn
+            if one.split == places.split
+        )
 
     @cached_property
     def ends(self) -> dict[int, int]:
         """For each split the place after its last row."""
-        return _ends(self.files)
+        return _ends(self._all)
 
     @cached_property
     def by_path(self) -> Mapping[str, PlacedFile]:
@@ -94,7 +124,7 @@ class PlacedFiles:
 
         Each goes to the split with the fewest rows, so that splits have about the same number.
         """
-        ends, number = dict(self.ends), len(self.files)
+        ends, number = dict(self.ends), len(self._all)
         placed = []
         for file in found:
             split = min(ends, key=lambda one: (ends[one], one))
@@ -102,6 +132,10 @@ class PlacedFiles:
             ends[split] += file.rows
             number += 1
         return placed
+
+    def with_more(self, found: Iterable[FoundFile]) -> PlacedFiles:
+        """Return these files and others that are not in the log."""
+        return PlacedFiles([*self._all, *self.and_then(found)])
 
     def parts(self, ranges: Sequence[SplitRange]) -> list[FilePart]:
         """Return what files have of some places, in the log's order."""
@@ -123,10 +157,10 @@ class PlacedFiles:
         """
         milliseconds = instant.timestamp() * 1000
         count = next(
-            (number for number, placed in enumerate(self.files) if placed.file.added_at > milliseconds),
-            len(self.files),
+            (number for number, placed in enumerate(self._all) if placed.file.added_at > milliseconds),
+            len(self._all),
         )
-        return None if self.files and not count else _ends(self.files[:count])
+        return None if self._all and not count else _ends(self._all[:count])
 
     def newest_time(self, ends: Mapping[int, int]) -> dt.datetime | None:
         """Return when the newest of the files with places before some ends was added; ``None`` if there is none."""

@@ -14,8 +14,11 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
 from airflow_backfill_provider.sources.file_log.entries import FilePart
 
-_PATH, _FIRST, _BEGIN, _END, _OF_SPLIT, _DETAILS = (
-    f"__backfill_file_{name}" for name in ("path", "first", "begin", "end", "split", "details")
+DETAILS = "__backfill_file_details"
+"""The details of a row's file, as a map of texts, for expressions of columns."""
+
+_PATH, _FIRST, _BEGIN, _END, _OF_SPLIT, _DETAILS_TEXT = (
+    f"__backfill_file_{name}" for name in ("path", "first", "begin", "end", "split", "details_text")
 )
 """Columns of the parts while they are joined."""
 
@@ -71,13 +74,14 @@ def with_places(
             [
                 StructField(_PATH, StringType()),
                 *(StructField(name, LongType()) for name in (_OF_SPLIT, _FIRST, _BEGIN, _END)),
-                StructField(_DETAILS, StringType()),
+                StructField(_DETAILS_TEXT, StringType()),
             ]
         ),
     )
-    values = F.from_json(F.col(_DETAILS), "map<string,string>")
+    values = F.from_json(F.col(_DETAILS_TEXT), "map<string,string>")
     frame = frame.select(
         *(F.col(name) for name in (_PATH, _OF_SPLIT, _FIRST, _BEGIN, _END)),
+        values.alias(DETAILS),
         *(
             values.getItem(one.name).cast(one.dataType).alias(_in_path(number))
             for number, one in enumerate(in_path.values())

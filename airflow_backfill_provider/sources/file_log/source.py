@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.base import Source
-from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, PlacedFiles, instant_of
+from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, PlacedFile, PlacedFiles, instant_of
 from airflow_backfill_provider.sources.file_log.splits import FileSplits
 from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
 from airflow_backfill_provider.sources.no_keys import NoKeys
@@ -38,10 +38,12 @@ class NewFiles:
 
     :param files: the files, in a stable order.
     :param marks: what the source wants to have recorded beside them.
+    :param amended: entries of the log that are to change: of files that were moved, or withdrawn before they were read.
     """
 
     files: Sequence[FoundFile] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
+    amended: Sequence[PlacedFile] = ()
 
 
 class FileLogSource(Source):
@@ -53,6 +55,8 @@ class FileLogSource(Source):
 
     def __init__(self, log: FileLog) -> None:
         self.log = log
+        self.read: Mapping[int, int] | None = None
+        """Split → the place after the last row that the job has read, if it is known."""
 
     @abstractmethod
     def new_files(self, content: LogContent) -> NewFiles:
@@ -90,6 +94,10 @@ class FileLogSource(Source):
         """Delete the log: a rebuilt job begins with the files as they are then."""
         self.log.drop()
 
+    def note_read(self, read: Mapping[int, int]) -> None:
+        """Note how far the job has read the splits: files of which nothing was read may still be corrected."""
+        self.read = read
+
     def refresh(self) -> None:
         """
         Add the upstream's new files to the log.
@@ -99,10 +107,12 @@ class FileLogSource(Source):
         for attempt in range(_ATTEMPTS):
             content = self.log.read()
             found = self.new_files(content)
-            is_known = content.exists and not found.files and dict(found.marks) == dict(content.marks)
+            is_known = (
+                content.exists and not (found.files or found.amended) and dict(found.marks) == dict(content.marks)
+            )
             try:
                 if not is_known:
-                    self.log.add(content, found.files, found.marks)
+                    self.log.add(content, found.files, found.marks, found.amended)
                     self.log.tidy()
             except ConcurrentUpdateError:
                 if attempt == _ATTEMPTS - 1:
@@ -128,7 +138,7 @@ class FileLogSource(Source):
         except UpstreamError:
             ends = content.placed.ends
             return offset_of({**ends, 0: ends[0] + 1})
-        return offset_of(PlacedFiles([*content.placed.files, *content.placed.and_then(found.files)]).ends)
+        return offset_of(content.placed.with_more(found.files).ends)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the ends of the splits before the first file that was added after an instant."""
@@ -192,7 +202,7 @@ class FileLogSource(Source):
             except UpstreamError as refused:
                 replaced = str(refused)
             else:
-                known = PlacedFiles([*known.files, *known.and_then(found)])
+                known = known.with_more(found)
         unread = None
         if not replaced and read_up_to is not None:
             ends = ends_of(read_up_to)
@@ -213,7 +223,7 @@ class FileLogSource(Source):
     @property
     def splits(self) -> FileSplits:
         """The splits of the log."""
-        return FileSplits(self._problem_at)
+        return FileSplits(self._problem_at, self.placed.missing_in)
 
     def _problem_at(self, ranges: Sequence[SplitRange]) -> str:
         gone = self.gone_among(self.placed.parts(ranges))
@@ -226,7 +236,7 @@ class FileLogSource(Source):
 
     def row_count(self, offset: Offset) -> int:
         """Return the number of rows up to an offset."""
-        return sum(ends_of(offset).values())
+        return sum(part.end - part.begin for part in self.parts_up_to(offset))
 
     def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:
         """Return the files with rows up to an offset."""
@@ -257,7 +267,8 @@ class FileLogSource(Source):
         :raises StateError: if the log lacks some of them.
         """
         found = self.placed.parts(ranges)
-        if sum(part.end - part.begin for part in found) != sum(places.size for places in ranges):
+        expected = sum(places.size - self.placed.missing_in(places) for places in ranges)
+        if sum(part.end - part.begin for part in found) != expected:
             raise StateError(
                 f"the file log at {self.log.location} lacks files that an epoch reads; restore it from a copy, or "
                 "rebuild the job"

@@ -15,15 +15,23 @@ from airflow_backfill_provider.sources.splits import Splits
 
 class FileSplits(Splits):
     """
-    The splits of a file log. Every place has a row.
+    The splits of a file log. Every place has a row, except for those of files that were withdrawn.
 
     :param problem_with: returns what keeps the files with some places from being read; an empty text if nothing does.
+    :param missing_in: returns how many of some places have no row.
     """
 
     has_gaps: ClassVar[bool] = False
 
-    def __init__(self, problem_with: Callable[[Sequence[SplitRange]], str]) -> None:
+    def __init__(
+        self, problem_with: Callable[[Sequence[SplitRange]], str], missing_in: Callable[[SplitRange], int]
+    ) -> None:
         self._problem_with = problem_with
+        self._missing_in = missing_in
+
+    def most_rows(self, places: SplitRange) -> int:
+        """Return the number of places that have a row."""
+        return places.size - self._missing_in(places)
 
     def beginnings(self) -> Offset:
         """Return the offset before all rows: a job begins with every file, and no file is ever left out."""

@@ -37,6 +37,8 @@ SCHEMA = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
         pa.field("added_at", pa.int64(), nullable=False),
         pa.field("details", pa.string(), nullable=False),
+        # Older logs do not have it.
+        pa.field("revision", pa.int64()),
     ]
 )
 
@@ -110,15 +112,22 @@ class FileLog:
             ) from None
         return self._known
 
-    def add(self, content: LogContent, found: Sequence[FoundFile], marks: Mapping[str, int]) -> None:
+    def add(
+        self,
+        content: LogContent,
+        found: Sequence[FoundFile],
+        marks: Mapping[str, int],
+        amended: Sequence[PlacedFile] = (),
+    ) -> None:
         """
         Add files behind those that the log had when it was read, in one commit; make the log if there is none.
 
         :param content: the log as it was read.
         :param marks: what to record beside.
+        :param amended: entries that take the place of the log's.
         :raises ConcurrentUpdateError: if another process added files meanwhile.
         """
-        placed = content.placed.and_then(found)
+        placed = [*amended, *content.placed.and_then(found)]
         reached(CrashPoint.BEFORE_LANDING_COMMIT)
         try:
             with storage_errors(self.location):
@@ -127,6 +136,7 @@ class FileLog:
                     target,
                     _arrow(placed),
                     mode="append" if content.exists else "error",
+                    schema_mode="merge" if content.exists else None,
                     storage_options=options_of(self.location, self._options),
                     commit_properties=CommitProperties(
                         max_commit_retries=0,
@@ -158,7 +168,8 @@ class FileLog:
         return DeltaTable(self.location, version=version, storage_options=options_of(self.location, self._options))
 
     def _content(self, table: DeltaTable) -> LogContent:
-        rows = read_rows(table, ", ".join(f'"{name}"' for name in SCHEMA.names), ending="ORDER BY number")
+        names = [field.name for field in table.schema().fields]
+        rows = read_rows(table, ", ".join(f'"{name}"' for name in names), ending="ORDER BY number")
         marks = {name: table.transaction_version(_MARK + name) for name in self._marks}
         return LogContent(
             log_id=str(table.metadata().id),
@@ -174,6 +185,7 @@ def _arrow(placed: Sequence[PlacedFile]) -> pa.Table:
             "number": one.number,
             "split": one.split,
             "begin": one.begin,
+            "revision": one.revision,
             **{name: getattr(one.file, name) for name in FoundFile.__slots__},
         }
         for one in placed
@@ -187,5 +199,6 @@ def _placed(row: Mapping[str, object]) -> PlacedFile:
         number=int(str(row["number"])),
         split=int(str(row["split"])),
         begin=int(str(row["begin"])),
+        revision=int(str(row.get("revision") or 0)),
         file=FoundFile(**of_file),  # type: ignore[arg-type] # the table's schema has the types
     )

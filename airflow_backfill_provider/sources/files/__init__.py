@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
 from airflow_backfill_provider.sources.file_log.definition import FileLogUpstream, require_no_key_columns
+from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.files.source import FilesSource
@@ -26,6 +27,13 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class Escape(StrEnum):
+    """What stands before a quote within a quoted value of CSV."""
+
+    QUOTE = '"'
+    BACKSLASH = "\\"
+
+
 class FilesUpstream(FileLogUpstream):
     """
     A folder of files.
@@ -35,6 +43,9 @@ class FilesUpstream(FileLogUpstream):
     :param schema_: the columns and their types as SQL writes them.
     :param header: whether the first line of each CSV file has the names of the columns.
     :param delimiter: what separates the values of a CSV line.
+    :param escape: what stands before a quote within a quoted value of CSV: another quote, or a backslash.
+    :param unreadable_records: ``fail`` if an epoch fails when it uses a value that does not fit its column;
+        ``dead_letter`` if the view leaves such records out, and a table of dead letters has them.
     """
 
     model_config = ConfigDict(
@@ -48,6 +59,8 @@ class FilesUpstream(FileLogUpstream):
     schema_: Annotated[StrictStr, Field(alias="schema")]
     header: StrictBool = True
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
+    escape: Escape = Escape.QUOTE
+    unreadable_records: UnreadableRecords = UnreadableRecords.FAIL
 
     _canonical_path = field_validator("path")(location.canonical_location)
 
@@ -61,8 +74,10 @@ class FilesUpstream(FileLogUpstream):
                 f"schema: a value in CSV is a text, so column {nested[0]} cannot be nested; read it as STRING, and "
                 "take it apart in the query"
             )
-        if self.delimiter in {'"', "\n", "\r"}:
-            raise InvalidJobError("delimiter: values of CSV cannot be separated by quotes or ends of lines")
+        if self.delimiter in {'"', "\n", "\r", self.escape}:
+            raise InvalidJobError(
+                "delimiter: values of CSV cannot be separated by quotes, by what escapes these, or by ends of lines"
+            )
         return self
 
     @classmethod
@@ -83,6 +98,11 @@ class FilesUpstream(FileLogUpstream):
     def location(self) -> str:
         """The folder."""
         return self.path
+
+    @property
+    def lists_unreadable(self) -> bool:
+        """Whether records that do not fit their columns become dead letters."""
+        return self.unreadable_records is UnreadableRecords.DEAD_LETTER
 
     @property
     def watched(self) -> str:

@@ -18,6 +18,22 @@ from airflow_backfill_provider.lake.stored_files import stored_files
 _HIDDEN = ("_", ".")
 """How names begin that are hidden or temporary."""
 
+_IN_PROGRESS = (
+    "._copying_",
+    ".tmp",
+    ".temp",
+    ".part",
+    ".partial",
+    ".filepart",
+    ".inprogress",
+    ".incomplete",
+    ".crdownload",
+    ".download",
+    ".swp",
+    "~",
+)
+"""How names end, in any case, under which common programs write a file until it is whole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ListedFile:
@@ -85,4 +101,4 @@ def _listed(info: arrow_fs.FileInfo) -> ListedFile:
 
 
 def _is_shown(path: str) -> bool:
-    return not any(name.startswith(_HIDDEN) for name in path.split("/"))
+    return not any(name.startswith(_HIDDEN) or name.lower().endswith(_IN_PROGRESS) for name in path.split("/"))

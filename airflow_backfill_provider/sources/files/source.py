@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
@@ -16,8 +17,10 @@ from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFi
 from airflow_backfill_provider.sources.file_log.source import FileLogSource, NewFiles
 from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
 from airflow_backfill_provider.sources.files import FilesUpstream
-from airflow_backfill_provider.sources.files.counting import count_rows
+from airflow_backfill_provider.sources.files.counting import Inspected, inspect_file
+from airflow_backfill_provider.sources.files.details import FileDetails
 from airflow_backfill_provider.sources.files.listing import Folder, ListedFile
+from airflow_backfill_provider.sources.files.moves import moved_from
 from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
@@ -27,6 +30,21 @@ ASSUMED_BYTES = 100
 """The assumed size of a row, for estimates before files are read."""
 
 _READERS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderContent:
+    """
+    How a folder differs from the file log.
+
+    :param unlogged: the files that the log does not have as they are.
+    :param corrected: the files of the log that changed before any of their rows was read.
+    :param gone: the files of the log that are not there.
+    """
+
+    unlogged: Sequence[ListedFile]
+    corrected: Sequence[PlacedFile]
+    gone: Sequence[PlacedFile]
 
 
 class FilesSource(FileLogSource):
@@ -55,23 +73,42 @@ class FilesSource(FileLogSource):
 
         :raises UpstreamError: if a file changed since it was added, or a new one cannot be read.
         """
-        return NewFiles(files=self._counted(self.unlogged(content)))
+        looked = self.look(content)
+        found, amended = [], [placed.withdrawn() for placed in looked.corrected]
+        gone = [*looked.gone]
+        for file in self._inspected(looked.unlogged):
+            moved = moved_from(file, gone, self._is_unread, self.location)
+            if moved is not None:
+                gone.remove(moved)
+                # What was not read is read from where it is now, with the values of its folders.
+                amended.append(moved.withdrawn() if self._is_unread(moved) else moved.at(file))
+            if moved is None or self._is_unread(moved):
+                found.append(file)
+        return NewFiles(files=found, amended=amended)
 
-    def unlogged(self, content: LogContent) -> list[ListedFile]:
+    def look(self, content: LogContent) -> FolderContent:
         """
-        Return the files that the log does not have.
+        Compare the folder with the log.
 
-        :raises UpstreamError: if a file changed since it was added.
+        :raises UpstreamError: if a file changed since it was added, and rows of it may have been read.
         """
         known = content.placed.by_path
-        unlogged = []
-        for listed in self.folder.files():
-            placed = known.get(listed.path)
-            if placed is None:
-                unlogged.append(listed)
-            elif not _is_same(placed, listed):
-                raise UpstreamError(self._changed(listed.path))
-        return unlogged
+        listed = self.folder.files()
+        changed = [one for one in listed if one.path in known and not _is_same(known[one.path], one)]
+        for file in changed:
+            if not self._is_unread(known[file.path]):
+                raise UpstreamError(self._changed(file.path))
+        there = {file.path for file in listed}
+        return FolderContent(
+            unlogged=[*(file for file in listed if file.path not in known), *changed],
+            corrected=[known[file.path] for file in changed],
+            gone=[placed for path, placed in known.items() if path not in there],
+        )
+
+    def _is_unread(self, placed: PlacedFile) -> bool:
+        if placed.file.rows == 0:
+            return True
+        return self.read is not None and placed.begin >= self.read.get(placed.split, 0)
 
     def estimated_files(self) -> Sequence[FoundFile]:
         """Return the files with numbers of rows by their sizes."""
@@ -92,30 +129,30 @@ class FilesSource(FileLogSource):
         return (
             f"file {first} of {self.location} is gone, and with it rows that the job has not read ({len(gone)} such "
             "files); put the same files back with their times of modification, or rebuild the job, which begins with "
-            "the files that are left"
+            "the files that are left. A file of which no row was read may be put back with other rows, too"
         )
 
     def _changed(self, path: str) -> str:
         return (
-            f"file {path} of {self.location} changed after it was added to the job's file log, but a file is read "
-            "once. Put new rows into new files; write a file under a name that begins with _ or ., and rename it when "
-            "it is whole. Then rebuild the job, which reads all files as they are then"
+            f"file {path} of {self.location} changed after it was added to the job's file log, and rows of it may be "
+            "in the view, but a file is read once. Put new rows into new files; write a file under a name that begins "
+            "with _ or ., and rename it when it is whole. Then rebuild the job, which reads all files as they are then"
         )
 
-    def _counted(self, listed: Sequence[ListedFile]) -> list[FoundFile]:
+    def _inspected(self, listed: Sequence[ListedFile]) -> list[FoundFile]:
         with ThreadPoolExecutor(max_workers=_READERS) as readers:
-            counts = list(readers.map(self._count, listed))
+            inspected = list(readers.map(self._inspect, listed))
         now = self.folder.listed([file.path for file in listed]) if listed else []
         # A file that is still being written is left for the next time.
         return [
-            _found(file, count)
-            for file, count, same in zip(listed, counts, now, strict=True)
-            if count is not None and same == file
+            _found(file, found.rows, found.details)
+            for file, found, same in zip(listed, inspected, now, strict=True)
+            if found is not None and same == file
         ]
 
-    def _count(self, listed: ListedFile) -> int | None:
+    def _inspect(self, listed: ListedFile) -> Inspected | None:
         try:
-            return count_rows(self.folder.storage, listed.path, self.upstream)
+            return inspect_file(self.folder.storage, listed.path, self.upstream)
         except FileNotFoundError:
             return None
 
@@ -157,7 +194,7 @@ class FilesWatch(SourceWatch):
         """Return the offset after all files of the log; a later one if there are others, or some changed."""
         try:
             content = self._source.log.read()
-            count = len(self._source.unlogged(content))
+            count = len(self._source.look(content).unlogged)
         except UpstreamNotFoundError:
             return None, None
         except UpstreamError:
@@ -176,8 +213,15 @@ class FilesWatch(SourceWatch):
         return self._seen_at or dt.datetime.now(dt.UTC)
 
 
-def _found(listed: ListedFile, rows: int) -> FoundFile:
-    return FoundFile(path=listed.path, size=listed.size, modified=listed.modified, rows=rows, added_at=listed.modified)
+def _found(listed: ListedFile, rows: int, details: FileDetails | None = None) -> FoundFile:
+    return FoundFile(
+        path=listed.path,
+        size=listed.size,
+        modified=listed.modified,
+        rows=rows,
+        added_at=listed.modified,
+        details=details.to_text() if details else "",
+    )
 
 
 def _is_same(placed: PlacedFile, listed: ListedFile) -> bool:

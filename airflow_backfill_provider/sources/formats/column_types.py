@@ -11,12 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.sql import quote
 
 ColumnType = str | dict[str, Any]
 """A type, as parsed JSON."""
 
 MOST_DIGITS = 38
 """The greatest precision of a decimal."""
+
+_DDL_NAMES = {"timestamp": "TIMESTAMP_LTZ"}
+"""Types whose usual names a session may understand otherwise."""
 
 _SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
@@ -66,6 +70,20 @@ def type_text(kind: ColumnType) -> str:
 def parsed_type(text: str) -> ColumnType:
     """Return a type from its text."""
     return json.loads(text) if text.startswith("{") else text
+
+
+def ddl_type(kind: ColumnType) -> str:
+    """Return a type as Spark's parser reads it, with all names in quotes."""
+    if isinstance(kind, str):
+        return _DDL_NAMES.get(kind, sql_name(kind))
+    match kind["type"]:
+        case "array":
+            return f"ARRAY<{ddl_type(kind['elementType'])}>"
+        case "map":
+            return f"MAP<{ddl_type(kind['keyType'])}, {ddl_type(kind['valueType'])}>"
+        case _:
+            fields = (f"{quote(field['name'])}: {ddl_type(field['type'])}" for field in kind["fields"])
+            return f"STRUCT<{', '.join(fields)}>"
 
 
 def sql_name(kind: ColumnType) -> str:

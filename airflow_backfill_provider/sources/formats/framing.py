@@ -1,9 +1,10 @@
-"""What Confluent's serializers write before the body of a record: a zero, and the id of a schema in four bytes."""
+"""
+What Confluent's serializers write before the body of a record: a zero, and the id of a schema in four bytes.
+
+The functions take and return expressions of Spark SQL as text; see :mod:`.spark`.
+"""
 
 from __future__ import annotations
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 NOT_FRAMED = "is not framed by a schema registry"
 """What is wrong with a record that does not begin so."""
@@ -15,17 +16,16 @@ _ID = 2
 _ID_LENGTH = 4
 
 
-def is_framed(record: Column) -> Column:
+def is_framed(record: str) -> str:
     """Return whether a record begins with a zero and an id; false if it is null."""
-    begins = F.hex(F.substring(record, 1, 1)) == _MAGIC
-    return F.coalesce(begins & (F.octet_length(record) >= HEADER_LENGTH), F.lit(False))
+    return f"coalesce(hex(substring({record}, 1, 1)) = '{_MAGIC}' AND octet_length({record}) >= {HEADER_LENGTH}, false)"
 
 
-def schema_id(record: Column) -> Column:
+def schema_id(record: str) -> str:
     """Return the id that a framed record begins with; it is never negative, as the registry's ids are not."""
-    return F.conv(F.hex(F.substring(record, _ID, _ID_LENGTH)), 16, 10).cast("bigint")
+    return f"CAST(conv(hex(substring({record}, {_ID}, {_ID_LENGTH})), 16, 10) AS BIGINT)"
 
 
-def body(record: Column) -> Column:
+def body(record: str) -> str:
     """Return what follows the id."""
-    return record.substr(F.lit(HEADER_LENGTH + 1), F.octet_length(record))
+    return f"substring({record}, {HEADER_LENGTH + 1})"

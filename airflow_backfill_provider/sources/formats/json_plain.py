@@ -10,20 +10,20 @@ whether the values are those of the columns. Any further doubt is left to the ex
 from __future__ import annotations
 
 import re
-from functools import reduce
-from operator import and_
+from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.decimals import digits_of, is_decimal
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.formats.column_types import MOST_DIGITS, sql_name
+from airflow_backfill_provider.core.sql import text_literal
+from airflow_backfill_provider.sources.formats.column_types import MOST_DIGITS, sql_name, struct_type
 from airflow_backfill_provider.sources.formats.json_scalars import from_text
+from airflow_backfill_provider.sources.formats.json_text import begins_an_object
 from airflow_backfill_provider.sources.formats.json_usual import INTEGERS, TEXTS, is_usual
-from airflow_backfill_provider.sources.formats.json_values import READ_STRICTLY, json_value
+from airflow_backfill_provider.sources.formats.json_values import field_of, json_value, strictly_read
 from airflow_backfill_provider.sources.formats.once import once
 
 _READ_AS = {**dict.fromkeys(INTEGERS, "long"), **dict.fromkeys(TEXTS, "string")}
@@ -56,75 +56,81 @@ def is_plain(delta_type: dict[str, Any]) -> bool:
     )
 
 
-def with_plain_json(rows: DataFrame, text: Column, delta_type: dict[str, Any], name: str) -> DataFrame:
+def with_plain_json(rows: DataFrame, text: str, delta_type: dict[str, Any], name: str) -> DataFrame:
     """
     Add a column with a struct of the value and the error; one of them is null, or both if the text is null or no UTF-8.
 
-    :param text: a text, valid or not; it is computed several times.
+    :param text: an expression of a text, valid or not; it is computed several times.
     :param delta_type: the type of a struct for which :func:`is_plain` holds.
     """
     fields = delta_type["fields"]
     corrupt = own_columns(field["name"] for field in fields).named("corrupt")
-    options = {**READ_STRICTLY, "columnNameOfCorruptRecord": corrupt}
-    read = {field["name"]: F.col(_READ).getField(field["name"]) for field in fields}
-    has_all = [
-        F.col(_VALUE).getField(field["name"]).isNotNull() | read[field["name"]].isNull()
+    read = {field["name"]: field_of(_READ, field["name"]) for field in fields}
+    has_all = (
+        f"({field_of(_VALUE, field['name'])} IS NOT NULL OR {read[field['name']]} IS NULL)"
         for field in fields
         if field["type"] in _MAY_NOT_FIT
-    ]
-    is_read = reduce(and_, [F.col(_READ).getField(corrupt).isNull(), *has_all])
-    no_error = F.lit(None).cast("string").alias("error")
-    plain = F.struct(F.col(_VALUE).alias("value"), no_error)
-    doubtful = F.when(F.is_valid_utf8(text), _strictly(text, F.col(_IS_READ), plain, delta_type))
+    )
+    values = (f"{text_literal(field['name'])}, {_value(read[field['name']], field['type'])}" for field in fields)
+    plain = f"named_struct('value', {_VALUE}, 'error', CAST(NULL AS STRING))"
+    doubtful = f"CASE WHEN is_valid_utf8({text}) THEN {_strictly(text, plain, delta_type)} END"
     # Each step is a projection of its own, so Spark computes it once. It compiles all but the first and the last.
     steps = {
-        _READ: F.from_json(text, _spark_struct(fields, corrupt), options),
-        _VALUE: F.struct(*(_value(read[field["name"]], field["type"]).alias(field["name"]) for field in fields)),
-        _IS_READ: F.coalesce(is_read, F.lit(False)),
-        _IS_SURE: F.col(_IS_READ) & is_usual(text, read, fields),
-        name: F.when(F.col(_IS_SURE), plain).otherwise(doubtful),
+        _READ: strictly_read(text, _as_read(fields), corrupt),
+        _VALUE: f"named_struct({', '.join(values)})",
+        _IS_READ: f"coalesce({_all([f'{field_of(_READ, corrupt)} IS NULL', *has_all])}, false)",
+        _IS_SURE: f"{_IS_READ} AND {is_usual(text, read, fields)}",
+        name: f"CASE WHEN {_IS_SURE} THEN {plain} ELSE {doubtful} END",
     }
-    for step, column in steps.items():
-        rows = rows.withColumn(step, column)
+    for step, expression in steps.items():
+        rows = rows.withColumn(step, F.expr(expression))
     return rows.drop(*(step for step in steps if step != name))
 
 
-def _strictly(text: Column, is_read: Column, plain: Column, delta_type: dict[str, Any]) -> Column:
+def _strictly(text: str, plain: str, delta_type: dict[str, Any]) -> str:
     """Return the plain result if a variant shows that it is right, and otherwise the exact one."""
     fields = delta_type["fields"]
-    has_signs = [~text.rlike(_NEGATIVE_ZERO)] if any(field["type"] == "double" for field in fields) else []
+    has_double = any(field["type"] == "double" for field in fields)
+    has_signs = [f"NOT rlike({text}, {text_literal(_NEGATIVE_ZERO)})"] if has_double else []
 
-    def result(variant: Column) -> Column:
-        is_right = reduce(and_, [is_read, _is_one_object(text, variant), _has_types(variant, fields), *has_signs])
-        return F.when(is_right, plain).otherwise(json_value(text, delta_type))
+    def result(variant: str) -> str:
+        is_right = _all([_IS_READ, *_is_one_object(text, variant), _has_types(variant, fields), *has_signs])
+        return f"CASE WHEN {is_right} THEN {plain} ELSE {json_value(text, delta_type)} END"
 
-    return once(F.try_parse_json(F.concat(F.lit("["), text, F.lit("]"))), result)
+    return once(f"try_parse_json(concat('[', {text}, ']'))", "variant", result)
 
 
-def _value(read: Column, kind: str) -> Column:
+def _value(read: str, kind: str) -> str:
     """Return a field's value; null if it does not fit."""
     if kind in INTEGERS:
-        return read.try_cast(sql_name(kind))
+        return f"try_cast({read} AS {sql_name(kind)})"
     if kind == "double":
-        return F.when(F.abs(read) < F.lit(float("inf")), read)
+        return f"CASE WHEN abs({read}) < double('Infinity') THEN {read} END"
     return from_text(read, kind) if kind in TEXTS else read
 
 
-def _is_one_object(text: Column, variant: Column) -> Column:
-    """Return the condition that a text is one object, and nothing follows it."""
-    is_object = F.ltrim(text, F.lit(" \t\r\n")).startswith("{")
-    is_single = F.try_variant_get(variant, "$[1]", "variant").isNull()
-    return is_object & ~text.rlike(_DOUBTFUL_END) & is_single
+def _is_one_object(text: str, variant: str) -> list[str]:
+    """Return the conditions that a text is one object, and nothing follows it."""
+    return [
+        begins_an_object(text),
+        f"NOT rlike({text}, {text_literal(_DOUBTFUL_END)})",
+        f"try_variant_get({variant}, '$[1]', 'variant') IS NULL",
+    ]
 
 
-def _has_types(variant: Column, fields: list[dict[str, Any]]) -> Column:
+def _has_types(variant: str, fields: list[dict[str, Any]]) -> str:
     """Return the condition that no field has another type than its column."""
     shown = {field["name"]: f"(?:{_shown_as(field['type'])}|VOID)" for field in fields}
-    found = F.schema_of_variant(variant)
+    found = f"schema_of_variant({variant})"
     # Most objects have all fields and no others; this pattern is matched in one pass.
     usual = ", ".join(f"{name}: {shown[name]}" for name in sorted(shown))
     others = "|".join(f"{name}: (?!{kinds}[,>])" for name, kinds in shown.items())
-    return found.rlike(f"^ARRAY<OBJECT<{usual}>>$") | ~found.rlike(f"(?:^ARRAY<OBJECT<|, )(?:{others})")
+    has_usual = f"rlike({found}, {text_literal(f'^ARRAY<OBJECT<{usual}>>$')})"
+    return f"({has_usual} OR NOT rlike({found}, {text_literal(f'(?:^ARRAY<OBJECT<|, )(?:{others})')}))"
+
+
+def _all(conditions: Iterable[str]) -> str:
+    return " AND ".join(conditions)
 
 
 def _shown_as(kind: str) -> str:
@@ -143,7 +149,6 @@ def _shown_as(kind: str) -> str:
     return "STRING" if kind in TEXTS else ""
 
 
-def _spark_struct(fields: list[dict[str, Any]], corrupt: str) -> str:
-    """Return the type that Spark reads, as SQL writes it."""
-    columns = (f"{quote(field['name'])}: {sql_name(_READ_AS.get(field['type'], field['type']))}" for field in fields)
-    return f"STRUCT<{', '.join(columns)}, {quote(corrupt)}: STRING>"
+def _as_read(fields: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the type that Spark reads."""
+    return struct_type([(field["name"], _READ_AS.get(field["type"], field["type"])) for field in fields])

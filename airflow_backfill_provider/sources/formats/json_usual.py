@@ -9,6 +9,8 @@ numbers with leading zeros.
 The first check takes less time. It writes the object again from the values that were read, as most programs write it,
 and compares the two texts. The second is a pattern of the whole text, for any order of the fields, with blanks and
 escapes.
+
+The functions take and return expressions of Spark SQL as text; see :mod:`.spark`.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-
 from airflow_backfill_provider.core.decimals import digits_of, is_decimal
+from airflow_backfill_provider.core.sql import text_literal
 
 TEXTS = frozenset({"string", "binary", "date", "timestamp", "timestamp_ntz"})
 """Types that JSON writes as texts."""
 
 INTEGERS = frozenset({"byte", "short", "integer", "long"})
+
+_BACKSLASH = "\\"
 
 _BLANKS = r"[ \t\r\n]*+"
 
@@ -42,7 +44,7 @@ _PATTERNS = {
 }
 
 
-def is_usual(text: Column, read: Mapping[str, Column], fields: Sequence[Mapping[str, Any]]) -> Column:
+def is_usual(text: str, read: Mapping[str, str], fields: Sequence[Mapping[str, Any]]) -> str:
     """
     Return the condition that a text is a usual object.
 
@@ -50,23 +52,25 @@ def is_usual(text: Column, read: Mapping[str, Column], fields: Sequence[Mapping[
     :param read: name → what was read of the field.
     :param fields: the fields of the schema; their names consist of letters, digits and ``_``.
     """
-    is_matched = F.is_valid_utf8(text) & text.rlike(usual_object(fields))
-    return F.when(is_written_again(text, read, fields), F.lit(True)).otherwise(F.coalesce(is_matched, F.lit(False)))
+    is_matched = f"is_valid_utf8({text}) AND rlike({text}, {text_literal(usual_object(fields))})"
+    return f"CASE WHEN {is_written_again(text, read, fields)} THEN true ELSE coalesce({is_matched}, false) END"
 
 
-def is_written_again(text: Column, read: Mapping[str, Column], fields: Sequence[Mapping[str, Any]]) -> Column:
+def is_written_again(text: str, read: Mapping[str, str], fields: Sequence[Mapping[str, Any]]) -> str:
     """
     Return the condition that an object has all fields of the schema in its order, without blanks and escapes.
 
     Without escapes, a text ends at the next quote. So if the texts are the same, the reader took each value from its
     place, as it is written there, and nothing else is there.
     """
-    parts: list[Column] = []
+    parts: list[str] = []
     for number, field in enumerate(fields):
-        value = read[field["name"]].cast("string")
-        shown = F.concat(F.lit('"'), value, F.lit('"')) if field["type"] in TEXTS else value
-        parts += [F.lit(f'{"," if number else "{"}"{field["name"]}":'), F.coalesce(shown, F.lit("null"))]
-    return (F.concat(*parts, F.lit("}")) == text) & ~text.contains("\\")
+        value = f"CAST({read[field['name']]} AS STRING)"
+        shown = f"concat('\"', {value}, '\"')" if field["type"] in TEXTS else value
+        before = f'{"," if number else "{"}"{field["name"]}":'
+        parts += [text_literal(before), f"coalesce({shown}, 'null')"]
+    again = f"concat({', '.join([*parts, text_literal('}')])})"
+    return f"({again} = {text} AND NOT contains({text}, {text_literal(_BACKSLASH)}))"
 
 
 def usual_object(fields: Iterable[Mapping[str, Any]]) -> str:

@@ -3,19 +3,17 @@ Decodes JSON objects on Spark, exactly: an object with a field that does not fit
 
 Spark reads the fields as marked texts (see :mod:`.json_text`). They are converted one by one, and a field that has a
 text but no value does not fit.
+
+The functions take and return expressions of Spark SQL as text; see :mod:`.spark`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.types import ArrayType as SparkArray
-from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType
-
 from airflow_backfill_provider.core.columns import own_columns
-from airflow_backfill_provider.sources.formats.column_types import ColumnType, sql_name
+from airflow_backfill_provider.core.sql import text_literal
+from airflow_backfill_provider.sources.formats.column_types import ColumnType, ddl_type, map_type, sql_name, struct_type
 from airflow_backfill_provider.sources.formats.json_scalars import scalar
 from airflow_backfill_provider.sources.formats.json_text import TEXT, malformed, marked
 from airflow_backfill_provider.sources.formats.once import once
@@ -23,39 +21,61 @@ from airflow_backfill_provider.sources.formats.once import once
 _CORRUPT = own_columns(()).named("corrupt")
 """Where Spark puts a text of which a field has another type; no marked name is like it."""
 
-READ_STRICTLY = {"mode": "PERMISSIVE", "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
-"""Options with which Spark reads JSON as strictly as it can."""
 
-_OPTIONS = {**READ_STRICTLY, "columnNameOfCorruptRecord": _CORRUPT}
-
-
-def json_value(text: Column, delta_type: dict[str, Any]) -> Column:
+def json_value(text: str, delta_type: dict[str, Any]) -> str:
     """
     Return a struct with the value and the error; either is null.
 
     :param text: a text.
     :param delta_type: the type of a struct.
     """
-    return once(text, lambda one: once(malformed(one), lambda error: _well_formed(one, error, delta_type)))
+    return once(text, "text", lambda text: once(malformed(text), "error", lambda error: _read(text, error, delta_type)))
 
 
-def _well_formed(text: Column, error: Column, delta_type: dict[str, Any]) -> Column:
-    return once(F.when(error.isNull(), marked(text)), lambda whole: _read(whole, error, delta_type))
+def strictly_read(text: str, delta_type: dict[str, Any], corrupt: str) -> str:
+    """
+    Return what Spark reads of a text, as strictly as it can.
+
+    :param delta_type: the type of a struct.
+    :param corrupt: the field of the struct into which Spark puts a text that it cannot read.
+    """
+    whole = struct_type([*((field["name"], field["type"]) for field in delta_type["fields"]), (corrupt, "string")])
+    options = {
+        "mode": "PERMISSIVE",
+        "allowSingleQuotes": "false",
+        "allowNonNumericNumbers": "false",
+        "columnNameOfCorruptRecord": corrupt,
+    }
+    return f"from_json({text}, {text_literal(ddl_type(whole))}, {map_literal(options)})"
 
 
-def _read(whole: Column, error: Column, delta_type: dict[str, Any]) -> Column:
+def map_literal(values: dict[str, str]) -> str:
+    """Return a map of texts."""
+    return f"map({', '.join(text_literal(text) for item in values.items() for text in item)})"
+
+
+def field_of(value: str, name: str) -> str:
+    """Return a field of a struct by its exact name."""
+    return f"{value}[{text_literal(name)}]"
+
+
+def _read(text: str, error: str, delta_type: dict[str, Any]) -> str:
+    def judged(whole: str, raw: str, value: str) -> str:
+        container = f"CASE WHEN {field_of(raw, _CORRUPT)} IS NOT NULL THEN {_container_error(whole, delta_type)} END"
+        wrong = f"coalesce({error}, {container}, {_error(raw, value, delta_type, '')})"
+        return once(
+            wrong,
+            "wrong",
+            lambda wrong: f"named_struct('value', CASE WHEN {wrong} IS NULL THEN {value} END, 'error', {wrong})",
+        )
+
     return once(
-        F.from_json(whole, _spark_struct(delta_type, _CORRUPT), _OPTIONS),
-        lambda raw: once(
-            _converted(raw, delta_type),
-            lambda value: once(
-                F.coalesce(
-                    error,
-                    F.when(raw.getField(_CORRUPT).isNotNull(), _container_error(whole, delta_type)),
-                    _error(raw, value, delta_type, ""),
-                ),
-                lambda wrong: F.struct(F.when(wrong.isNull(), value).alias("value"), wrong.alias("error")),
-            ),
+        f"CASE WHEN {error} IS NULL THEN {marked(text)} END",
+        "whole",
+        lambda whole: once(
+            strictly_read(whole, _marked_type(delta_type), _CORRUPT),
+            "raw",
+            lambda raw: once(_converted(raw, delta_type), "value", lambda value: judged(whole, raw, value)),
         ),
     )
 
@@ -63,78 +83,74 @@ def _read(whole: Column, error: Column, delta_type: dict[str, Any]) -> Column:
 # ---------------------------------------------------------------------------------------------- what Spark reads first
 
 
-def _spark_struct(delta_type: dict[str, Any], *extra: str) -> StructType:
-    fields = [StructField(TEXT + field["name"], _spark_type(field["type"])) for field in delta_type["fields"]]
-    return StructType([*fields, *(StructField(name, StringType()) for name in extra)])
-
-
-def _spark_type(kind: ColumnType) -> DataType:
+def _marked_type(kind: ColumnType) -> Any:
+    """Return a type with marked names, in which all values are texts."""
     if isinstance(kind, str):
-        return StringType()
+        return "string"
     match kind["type"]:
         case "array":
-            return SparkArray(_spark_type(kind["elementType"]))
+            return {**kind, "elementType": _marked_type(kind["elementType"])}
         case "map":
-            return MapType(StringType(), _spark_type(kind["valueType"]))
+            return map_type(_marked_type(kind["valueType"]))
         case _:
-            return _spark_struct(kind)
+            return struct_type([(TEXT + field["name"], _marked_type(field["type"])) for field in kind["fields"]])
 
 
-def _container_error(text: Column, delta_type: dict[str, Any]) -> Column:
+def _container_error(text: str, delta_type: dict[str, Any]) -> str:
     """Return the first field that is no array or object as its type is, or has such a field; it is read alone."""
     nested = [field for field in delta_type["fields"] if not isinstance(field["type"], str)]
-    found = F.coalesce(*(_of_container(text, field) for field in nested)) if nested else F.lit(None)
-    return F.coalesce(found, F.lit("is no JSON object of the format's schema"))
+    otherwise = text_literal("is no JSON object of the format's schema")
+    found = [*(_of_container(text, field) for field in nested), otherwise]
+    return f"coalesce({', '.join(found)})"
 
 
-def _of_container(text: Column, field: dict[str, Any]) -> Column:
-    alone = F.from_json(text, _spark_struct({"fields": [field]}, _CORRUPT), _OPTIONS)
-    return F.when(alone.getField(_CORRUPT).isNotNull(), F.lit(_no(field["name"], field["type"])))
+def _of_container(text: str, field: dict[str, Any]) -> str:
+    alone = strictly_read(text, _marked_type({"type": "struct", "fields": [field]}), _CORRUPT)
+    return f"CASE WHEN {field_of(alone, _CORRUPT)} IS NOT NULL THEN {_no(field['name'], field['type'])} END"
 
 
 # ------------------------------------------------------------------------------------------------ what is made of it
 
 
-def _converted(raw: Column, kind: ColumnType) -> Column:
+def _converted(raw: str, kind: ColumnType) -> str:
     if isinstance(kind, str):
         return scalar(raw, kind)
     match kind["type"]:
         case "array":
-            return F.transform(raw, lambda item: _converted(item, kind["elementType"]))
+            return f"transform({raw}, item -> {_converted('item', kind['elementType'])})"
         case "map":
-            values = F.transform_values(raw, lambda _, item: _converted(item, kind["valueType"]))
-            return F.transform_keys(values, lambda key, _: key.substr(F.lit(len(TEXT) + 1), F.length(key)))
+            values = f"transform_values({raw}, (name, item) -> {_converted('item', kind['valueType'])})"
+            return f"transform_keys({values}, (name, item) -> substr(name, {len(TEXT) + 1}))"
         case _:
-            fields = [
-                _converted(raw.getField(TEXT + field["name"]), field["type"]).alias(field["name"])
+            fields = ", ".join(
+                f"{text_literal(field['name'])}, {_converted(field_of(raw, TEXT + field['name']), field['type'])}"
                 for field in kind["fields"]
-            ]
-            return F.when(raw.isNotNull(), F.struct(*fields))
+            )
+            return f"CASE WHEN {raw} IS NOT NULL THEN named_struct({fields}) END"
 
 
-def _error(raw: Column, value: Column, kind: ColumnType, path: str) -> Column:
+def _error(raw: str, value: str, kind: ColumnType, path: str) -> str:
     """Return the first error of a value and its parts; null if there is none."""
     if isinstance(kind, str):
-        return F.when(raw.isNotNull() & value.isNull(), F.lit(_no(path, kind)))
+        return f"CASE WHEN {raw} IS NOT NULL AND {value} IS NULL THEN {_no(path, kind)} END"
     match kind["type"]:
         case "array":
             return _first_error(raw, value, kind["elementType"], path)
         case "map":
-            return _first_error(F.map_values(raw), F.map_values(value), kind["valueType"], path)
+            return _first_error(f"map_values({raw})", f"map_values({value})", kind["valueType"], path)
         case _:
-            return F.coalesce(
-                *(
-                    _error(raw.getField(TEXT + field["name"]), value.getField(field["name"]), field["type"], within)
-                    for field in kind["fields"]
-                    for within in [f"{path}.{field['name']}" if path else field["name"]]
-                )
-            )
+            errors = [
+                _error(field_of(raw, TEXT + field["name"]), field_of(value, field["name"]), field["type"], within)
+                for field in kind["fields"]
+                for within in [f"{path}.{field['name']}" if path else field["name"]]
+            ]
+            return f"coalesce({', '.join(errors)})"
 
 
-def _first_error(raw: Column, value: Column, kind: ColumnType, path: str) -> Column:
-    errors = F.zip_with(raw, value, lambda one, other: _error(one, other, kind, path))
-    return F.get(F.filter(errors, lambda error: error.isNotNull()), F.lit(0))
+def _first_error(raw: str, value: str, kind: ColumnType, path: str) -> str:
+    errors = f"zip_with({raw}, {value}, (one, other) -> {_error('one', 'other', kind, path)})"
+    return f"get(filter({errors}, error -> error IS NOT NULL), 0)"
 
 
 def _no(path: str, kind: ColumnType) -> str:
-    return f"field {path} is no {sql_name(kind)}"
+    return text_literal(f"field {path} is no {sql_name(kind)}")

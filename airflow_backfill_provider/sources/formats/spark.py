@@ -3,6 +3,9 @@ Decodes records on Spark, by resolved formats.
 
 Every record becomes a value, an error, or neither: bytes that are null are a tombstone, which has no value. An error is
 one line that says what is wrong, and never quotes the record.
+
+Expressions that grow with a schema are texts of SQL, which Spark parses. A client of a Spark Connect server sends other
+expressions as trees, and a tree may have a hundred levels only.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import DataType, StructType
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.sql import quote, text_literal
 from airflow_backfill_provider.sources.formats import framing
 from airflow_backfill_provider.sources.formats.avro_values import avro_value
 from airflow_backfill_provider.sources.formats.column_types import ColumnType, parsed_type, struct_type
@@ -38,26 +41,28 @@ NO_AVRO = "is no value of its Avro schema"
 INVALID_TEXT = "has a text that is no UTF-8"
 
 
-def decoded(record: Column, resolved: OfExpressions, writers: Mapping[int, str] | None = None) -> Column:
+def decoded(record: str, resolved: OfExpressions, writers: Mapping[int, str] | None = None) -> Column:
     """
     Return a struct with the record's value and its error; at least one is null.
 
-    :param record: the bytes.
+    :param record: the name of the column with the bytes.
     :param writers: for Avro with a registry, the schemas by the ids that records begin with; a record with another id
         is unreadable.
     """
     kind = parsed_type(resolved.delta_type)
-    return once(
-        record, lambda one: F.when(one.isNotNull(), _read(one, resolved, kind, writers or {})).otherwise(_result(kind))
-    )
+    read = once(quote(record), "record", lambda one: _read(one, resolved, kind, writers or {}))
+    found = f"CASE WHEN {quote(record)} IS NOT NULL THEN {read} END"
+    # The fields of nothing are null, and have their types.
+    return F.expr(once(found, "found", lambda found: f"named_struct('value', {found}.value, 'error', {found}.error)"))
 
 
 def with_decoded(
-    rows: DataFrame, record: Column, name: str, resolved: OfExpressions, writers: Mapping[int, str] | None = None
+    rows: DataFrame, record: str, name: str, resolved: OfExpressions, writers: Mapping[int, str] | None = None
 ) -> DataFrame:
     """
     Add a column with what :func:`decoded` returns, in the fastest way.
 
+    :param record: the name of the column with the bytes.
     :param name: the column's name.
     """
     if isinstance(resolved, ResolvedJson):
@@ -68,24 +73,28 @@ def with_decoded(
 
 
 def with_protobuf(
-    rows: DataFrame, record: Column, name: str, resolved: ResolvedProtobuf, writers: Writers | None
+    rows: DataFrame, record: str, name: str, resolved: ResolvedProtobuf, writers: Writers | None
 ) -> DataFrame:
     """
     Add a column with what :func:`decoded` returns for other formats.
 
+    :param record: the name of the column with the bytes.
     :param name: the column's name.
     :param writers: with a registry, its schemas by the ids that records begin with.
     """
     kind = _spark_type(parsed_type(resolved.delta_type))
-    return rows.withColumn(name, protobuf_value(record, resolved.descriptors, resolved.message, kind, writers))
+    value = protobuf_value(F.col(quote(record)), resolved.descriptors, resolved.message, kind, writers)
+    return rows.withColumn(name, value)
 
 
-def _with_plain_json(rows: DataFrame, record: Column, name: str, kind: ColumnType) -> DataFrame:
-    read = with_plain_json(rows, record.cast("string"), _fields(kind), name)
-    found = F.col(quote(name))
+def _with_plain_json(rows: DataFrame, record: str, name: str, kind: ColumnType) -> DataFrame:
+    read = with_plain_json(rows, f"CAST({quote(record)} AS STRING)", _fields(kind), name)
+    found = quote(name)
     # Without a result there was no text to read.
-    no_text = F.when(record.isNull(), _result(kind)).otherwise(_result(kind, error=F.lit(NO_UTF8)))
-    return read.withColumn(name, F.when(found.isNull(), no_text).otherwise(found))
+    error = (
+        f"CASE WHEN {found} IS NULL AND {quote(record)} IS NOT NULL THEN {text_literal(NO_UTF8)} ELSE {found}.error END"
+    )
+    return read.withColumn(name, F.expr(f"named_struct('value', {found}.value, 'error', {error})"))
 
 
 def writer_ids(frame: DataFrame, column: str) -> frozenset[int]:
@@ -94,57 +103,61 @@ def writer_ids(frame: DataFrame, column: str) -> frozenset[int]:
 
     :param column: the column with the bytes; what is not framed by a registry has no id.
     """
-    record = F.col(quote(column))
-    found = frame.filter(framing.is_framed(record)).select(framing.schema_id(record).alias("id")).distinct()
+    record = quote(column)
+    found = frame.filter(framing.is_framed(record)).select(F.expr(framing.schema_id(record)).alias("id")).distinct()
     return frozenset(row["id"] for row in found.collect())
 
 
-def _read(record: Column, resolved: OfExpressions, kind: ColumnType, writers: Mapping[int, str]) -> Column:
+# ------------------------------------------------------------------------------------------------- expressions as text
+
+
+def _read(record: str, resolved: OfExpressions, kind: ColumnType, writers: Mapping[int, str]) -> str:
     match resolved:
         case ResolvedRaw():
-            return _result(kind, value=record)
+            return _result(record)
         case ResolvedText():
-            text = record.cast("string")
-            return _unless(~F.is_valid_utf8(text), NO_UTF8, kind, _result(kind, value=text))
+            text = f"CAST({record} AS STRING)"
+            return _unless(f"NOT is_valid_utf8({text})", NO_UTF8, _result(text))
         case ResolvedJson():
-            text = record.cast("string")
-            return _unless(~F.is_valid_utf8(text), NO_UTF8, kind, json_value(text, _fields(kind)))
+            text = f"CAST({record} AS STRING)"
+            return _unless(f"NOT is_valid_utf8({text})", NO_UTF8, json_value(text, _fields(kind)))
         case ResolvedAvro(registry=None):
             return _avro(record, resolved.reader_schema, resolved, kind)
         case ResolvedAvro():
-            framed = once(framing.schema_id(record), lambda found: _by_writer(record, found, resolved, kind, writers))
-            return _unless(~framing.is_framed(record), framing.NOT_FRAMED, kind, framed)
+            framed = once(
+                framing.schema_id(record), "id", lambda found: _by_writer(record, found, resolved, kind, writers)
+            )
+            return _unless(f"NOT {framing.is_framed(record)}", framing.NOT_FRAMED, framed)
 
 
 def _by_writer(
-    record: Column, schema_id: Column, resolved: ResolvedAvro, kind: ColumnType, writers: Mapping[int, str]
-) -> Column:
-    result = _result(kind, error=F.concat(F.lit("schema "), schema_id.cast("string"), F.lit(" is unknown")))
-    for number, writer in writers.items():
-        read = _avro(framing.body(record), writer, resolved, kind)
-        result = F.when(schema_id == number, read).otherwise(result)
-    return result
+    record: str, schema_id: str, resolved: ResolvedAvro, kind: ColumnType, writers: Mapping[int, str]
+) -> str:
+    body = framing.body(record)
+    known = (f"WHEN {schema_id} = {number} THEN {_avro(body, writers[number], resolved, kind)}" for number in writers)
+    unknown = _error(f"concat('schema ', {schema_id}, ' is unknown')")
+    return f"CASE {' '.join(known)} ELSE {unknown} END" if writers else unknown
 
 
-def _avro(body: Column, writer: str, resolved: ResolvedAvro, kind: ColumnType) -> Column:
-    def checked(read: Column) -> Column:
-        value = read.getField("value")
-        valid = _unless(has_invalid_text(value, kind), INVALID_TEXT, kind, _result(kind, value=value))
-        return _unless(~read.getField("is_read"), NO_AVRO, kind, valid)
+def _avro(body: str, writer: str, resolved: ResolvedAvro, kind: ColumnType) -> str:
+    def checked(read: str) -> str:
+        value = f"{read}.value"
+        valid = _unless(has_invalid_text(value, kind), INVALID_TEXT, _result(value))
+        return _unless(f"NOT {read}.is_read", NO_AVRO, valid)
 
-    return once(avro_value(body, writer, resolved.reader_schema, _spark_type(kind)), checked)
-
-
-def _unless(wrong: Column, error: str, kind: ColumnType, otherwise: Column) -> Column:
-    return F.when(wrong, _result(kind, error=F.lit(error))).otherwise(otherwise)
+    return once(avro_value(body, writer, resolved.reader_schema, kind), "read", checked)
 
 
-def _result(kind: ColumnType, *, value: Column | None = None, error: Column | None = None) -> Column:
-    missing = F.lit(None)
-    return F.struct(
-        (missing if value is None else value).cast(_spark_type(kind)).alias("value"),
-        (missing if error is None else error).cast("string").alias("error"),
-    )
+def _unless(wrong: str, error: str, otherwise: str) -> str:
+    return f"CASE WHEN {wrong} THEN {_error(text_literal(error))} ELSE {otherwise} END"
+
+
+def _result(value: str) -> str:
+    return f"named_struct('value', {value}, 'error', CAST(NULL AS STRING))"
+
+
+def _error(error: str) -> str:
+    return f"named_struct('value', NULL, 'error', {error})"
 
 
 def _fields(kind: ColumnType) -> dict[str, object]:

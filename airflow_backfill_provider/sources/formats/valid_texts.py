@@ -2,46 +2,41 @@
 Looks for texts that are no UTF-8 in values of any type.
 
 Avro copies the bytes of texts without a look. In a Delta table they would stop other readers.
+
+The functions take and return expressions of Spark SQL as text; see :mod:`.spark`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-from operator import or_
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-
 from airflow_backfill_provider.sources.formats.column_types import ColumnType
+from airflow_backfill_provider.sources.formats.json_values import field_of
 
 
-def has_invalid_text(value: Column, kind: ColumnType) -> Column:
+def has_invalid_text(value: str, kind: ColumnType) -> str:
     """Return whether a value has a text that is no UTF-8; false if it is null."""
-    found = _invalid(value, kind)
-    return F.lit(False) if found is None else found
+    return _invalid(value, kind) or "false"
 
 
-def _invalid(value: Column, kind: ColumnType) -> Column | None:
-    """Return the condition, or ``None`` if no value of the type has texts."""
+def _invalid(value: str, kind: ColumnType) -> str:
+    """Return the condition, or an empty text if no value of the type has texts."""
     if isinstance(kind, str):
-        return F.coalesce(~F.is_valid_utf8(value), F.lit(False)) if kind == "string" else None
+        return f"coalesce(NOT is_valid_utf8({value}), false)" if kind == "string" else ""
     match kind["type"]:
         case "array":
             return _any_invalid(value, kind["elementType"])
         case "map":
-            keys = _any_invalid(F.map_keys(value), kind["keyType"])
-            return _or(keys, _any_invalid(F.map_values(value), kind["valueType"]))
+            keys = _any_invalid(f"map_keys({value})", kind["keyType"])
+            return _or(keys, _any_invalid(f"map_values({value})", kind["valueType"]))
         case _:
-            return _or(*(_invalid(value.getField(field["name"]), field["type"]) for field in kind["fields"]))
+            return _or(*(_invalid(field_of(value, field["name"]), field["type"]) for field in kind["fields"]))
 
 
-def _any_invalid(values: Column, kind: ColumnType) -> Column | None:
-    if _invalid(values, kind) is None:
-        return None
-    return F.coalesce(F.exists(values, lambda value: has_invalid_text(value, kind)), F.lit(False))
+def _any_invalid(values: str, kind: ColumnType) -> str:
+    if not (found := _invalid("item", kind)):
+        return ""
+    return f"coalesce(exists({values}, item -> {found}), false)"
 
 
-def _or(*conditions: Column | None) -> Column | None:
-    found: Iterable[Column] = [condition for condition in conditions if condition is not None]
-    return reduce(or_, found) if found else None
+def _or(*conditions: str) -> str:
+    found = [condition for condition in conditions if condition]
+    return f"({' OR '.join(found)})" if found else ""

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinitio
 from airflow_backfill_provider.sources.base import SourceKind
 from airflow_backfill_provider.sources.formats.definition import DEFAULT_FORMAT, AvroFormat, RecordFormat
 from airflow_backfill_provider.sources.split_offsets import ends_of
+from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.kafka.source import KafkaSource
@@ -33,13 +34,6 @@ class LostRecords(StrEnum):
 
     FAIL = "fail"
     SKIP = "skip"
-
-
-class UnreadableRecords(StrEnum):
-    """What an epoch does with records that their format cannot read."""
-
-    FAIL = "fail"
-    DEAD_LETTER = "dead_letter"
 
 
 class KafkaUpstream(UpstreamDefinition):

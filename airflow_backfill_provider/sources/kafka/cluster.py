@@ -120,7 +120,11 @@ class Session:
     def unavailable(self, reason: str) -> KafkaUnavailableError:
         """Return the error that a cluster does not answer, with the last report why."""
         last = next((report.str() for report in reversed(self.reports) if not _all_down(report)), "")
-        detail = "; ".join(dict.fromkeys(text for text in (reason, last) if text))
+        protocol = self.connection.librdkafka().get("security.protocol")
+        detail = "; ".join(dict.fromkeys(text for text in (reason, last) if text)) or (
+            "every broker ends the connection without an answer; if they run, their listener may not speak "
+            f"{protocol}: check the connection's security.protocol"
+        )
         return KafkaUnavailableError(
             f"{self.connection.connection_id}: the Kafka cluster does not answer "
             f"({self.connection.without_secrets(detail)}); nothing is lost, try again"

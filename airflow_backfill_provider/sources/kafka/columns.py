@@ -13,6 +13,9 @@ from airflow_backfill_provider.sources.kafka import KafkaUpstream
 KEY, VALUE = "key", "value"
 """The columns with what producers wrote."""
 
+TIMESTAMP = "timestamp"
+"""The column with the time that the producer or the broker wrote."""
+
 _HEADERS = {
     "type": "array",
     "elementType": {
@@ -30,7 +33,7 @@ _FIXED = {
     "topic": "string",
     "partition": "integer",
     "offset": "long",
-    "timestamp": "timestamp",
+    TIMESTAMP: "timestamp",
 }
 
 NAMES = (KEY, VALUE, *_FIXED)

@@ -16,7 +16,8 @@ from airflow_backfill_provider.sources.formats.resolved import (
 )
 from airflow_backfill_provider.sources.formats.spark import with_decoded, with_protobuf, writer_ids
 from airflow_backfill_provider.sources.formats.writers import avro_writers, protobuf_writers
-from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, VALUE, RecordFormats
+from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, TIMESTAMP, VALUE, RecordFormats
+from airflow_backfill_provider.sources.kafka.topic import LAST_MILLISECOND
 from airflow_backfill_provider.sources.refusals import unreadable_record
 
 RAW_SCHEMA = (
@@ -27,6 +28,8 @@ RAW_SCHEMA = (
 
 REASON = "reason"
 """The column that says why a record cannot be read."""
+
+NO_DATE = "lies beyond the year 9999; its producer took another unit than milliseconds"
 
 _Decoded = ResolvedText | ResolvedJson | ResolvedAvro | ResolvedProtobuf
 
@@ -45,12 +48,21 @@ class DecodedRecords:
     rows: DataFrame
     decoded: tuple[str, ...]
 
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The columns that may have an error."""
+        return (*self.decoded, TIMESTAMP)
+
     def value(self, name: str) -> Column:
-        """Return the decoded value of a column."""
+        """Return the decoded value of a column; null if it cannot be read."""
+        if name == TIMESTAMP:
+            return F.when(self.error(name).isNull(), F.col(name))
         return F.col(_DECODED[name]).getField("value")
 
     def error(self, name: str) -> Column:
         """Return why a column cannot be read; null if it can."""
+        if name == TIMESTAMP:
+            return F.when(F.unix_millis(F.col(name)) > LAST_MILLISECOND, F.lit(NO_DATE))
         return F.col(_DECODED[name]).getField("error")
 
 
@@ -78,38 +90,36 @@ def failing_rows(found: DecodedRecords) -> DataFrame:
         F.col("offset").cast("string"),
         F.lit(": the "),
     )
-    return found.rows.select(
-        *(
-            F.when(found.error(name).isNotNull(), unreadable_record(F.concat(where, F.lit(name)), found.error(name)))
-            .otherwise(found.value(name))
-            .alias(name)
-            if name in found.decoded
-            else F.col(name)
-            for name in NAMES
-        )
-    )
+
+    def or_failure(name: str) -> Column:
+        error = found.error(name)
+        failure = unreadable_record(F.concat(where, F.lit(name)), error)
+        return F.when(error.isNotNull(), failure).otherwise(found.value(name)).alias(name)
+
+    return found.rows.select(*(or_failure(name) if name in found.checked else F.col(name) for name in NAMES))
 
 
 def readable_rows(found: DecodedRecords) -> DataFrame:
     """Return the records of which key and value can be read."""
     rows = found.rows
-    for name in found.decoded:
+    for name in found.checked:
         rows = rows.filter(found.error(name).isNull())
-    return rows.select(*(found.value(name).alias(name) if name in found.decoded else F.col(name) for name in NAMES))
+    return rows.select(*(found.value(name).alias(name) if name in found.checked else F.col(name) for name in NAMES))
 
 
 def unreadable_rows(found: DecodedRecords) -> DataFrame:
     """Return the other records as bytes, with the reason."""
-    errors = [F.concat(F.lit(f"the {name} "), found.error(name)) for name in found.decoded]
-    reason = F.concat_ws("; ", *errors) if errors else F.lit("")
-    return found.rows.select(*NAMES, reason.alias(REASON)).filter(F.col(REASON) != "")
+    errors = [F.concat(F.lit(f"the {name} "), found.error(name)) for name in found.checked]
+    # Other programs cannot read a table with such a timestamp.
+    raw = [found.value(name).alias(name) if name == TIMESTAMP else F.col(name) for name in NAMES]
+    return found.rows.select(*raw, F.concat_ws("; ", *errors).alias(REASON)).filter(F.col(REASON) != "")
 
 
 def _with_decoded(rows: DataFrame, name: str, kind: _Decoded, raw: DataFrame, formats: RecordFormats) -> DataFrame:
     if isinstance(kind, ResolvedProtobuf):
         messages = protobuf_writers(formats.registry(kind.registry), writer_ids(raw, name)) if kind.registry else None
-        return with_protobuf(rows, F.col(name), _DECODED[name], kind, messages)
+        return with_protobuf(rows, name, _DECODED[name], kind, messages)
     writers = None
     if isinstance(kind, ResolvedAvro) and kind.registry is not None:
         writers = avro_writers(formats.registry(kind.registry), writer_ids(raw, name))
-    return with_decoded(rows, F.col(name), _DECODED[name], kind, writers)
+    return with_decoded(rows, name, _DECODED[name], kind, writers)

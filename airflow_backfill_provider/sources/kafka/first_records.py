@@ -11,7 +11,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS
 from airflow_backfill_provider.sources.kafka.connection import kafka_connection
-from airflow_backfill_provider.sources.kafka.topic import Topic
+from airflow_backfill_provider.sources.kafka.topic import Topic, instant_of
 
 _GROUP = "airflow_backfill"
 """The client wants a name of a group. No group is joined, and no offset is committed."""
@@ -36,7 +36,7 @@ def first_time(topic: Topic, ranges: Sequence[SplitRange]) -> dt.datetime | None
         "fetch.message.max.bytes": _FETCHED_BYTES,
         "log_level": 0,
     }
-    found: list[int] = []
+    found: list[dt.datetime] = []
     consumer = Consumer(settings)
     try:
         consumer.assign([TopicPartition(topic.name, split, places.begin) for split, places in awaited.items()])
@@ -53,11 +53,11 @@ def first_time(topic: Topic, ranges: Sequence[SplitRange]) -> dt.datetime | None
             kind, milliseconds = record.timestamp()
             if error is not None or places is None or offset is None or offset >= places.end:
                 continue
-            if kind != TIMESTAMP_NOT_AVAILABLE:
-                found.append(milliseconds)
+            if kind != TIMESTAMP_NOT_AVAILABLE and (instant := instant_of(milliseconds)) is not None:
+                found.append(instant)
     except KafkaException:
         # It is for a display, and every other question says what is wrong with the cluster.
         return None
     finally:
         consumer.close()
-    return dt.datetime.fromtimestamp(min(found) / 1000, dt.UTC) if found else None
+    return min(found, default=None)

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.appended_rows import as_inserts, is_among
 from airflow_backfill_provider.sources.by_key import with_keys, without_keys
 from airflow_backfill_provider.sources.hidden_options import hide_options
-from airflow_backfill_provider.sources.kafka import OFFSET, PARTITION, LostRecords, UnreadableRecords
+from airflow_backfill_provider.sources.kafka import OFFSET, PARTITION, LostRecords
 from airflow_backfill_provider.sources.kafka.columns import NAMES
 from airflow_backfill_provider.sources.kafka.connection import SECRET_OPTIONS, kafka_connection
 from airflow_backfill_provider.sources.kafka.decoding import (
@@ -80,9 +80,7 @@ class KafkaReader(SourceReader):
     def _used(self, ranges: Sequence[SplitRange], lost: LostRecords) -> DataFrame:
         """Return the records that the view has, if their formats can read them all."""
         found = self._decoded(ranges, lost)
-        if self._source.upstream.unreadable_records is UnreadableRecords.FAIL:
-            return failing_rows(found)
-        return readable_rows(found)
+        return readable_rows(found) if self._source.upstream.lists_unreadable else failing_rows(found)
 
     def without_removed(self, rows: DataFrame, key: Sequence[str], up_to: Offset) -> DataFrame:
         """
@@ -117,7 +115,7 @@ class KafkaReader(SourceReader):
 
     def unreadable(self, ranges: Sequence[SplitRange]) -> DataFrame | None:
         """Return the records of partitions between two offsets each that their formats cannot read."""
-        if self._source.upstream.unreadable_records is UnreadableRecords.FAIL:
+        if not self._source.upstream.lists_unreadable:
             return None
         return unreadable_rows(self._decoded(ranges, self._source.upstream.lost_records))
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
+    UpstreamNotFoundError,
     UpstreamRefusedError,
     UpstreamReplacedError,
     UpstreamUnavailableError,
@@ -151,6 +152,8 @@ class KafkaSource(Source):
                 unread = first_time(self.topic, window(known, latest))
         except (UpstreamUnavailableError, UpstreamRefusedError) as error:
             return ChangeFeed(latest=known, kept_for=None, unanswered=str(error))
+        except UpstreamNotFoundError as error:
+            return ChangeFeed(latest=known, kept_for=None, replaced=str(error))
         return ChangeFeed(latest=latest, kept_for=None, unread_since=unread, replaced=replaced)
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:

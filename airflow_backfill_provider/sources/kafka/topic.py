@@ -37,6 +37,9 @@ _DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_A
 
 _CLEANUP_POLICY, _COMPACT = "cleanup.policy", "compact"
 
+LAST_MILLISECOND = 253_402_300_799_999
+"""The last one of the year 9999, the last year that dates of most programs have."""
+
 _NO_OFFSET = -1
 """The answer if no record is as young as an instant."""
 
@@ -88,6 +91,15 @@ class TopicState:
         return {number: bounds.end for number, bounds in self.partitions.items()}
 
 
+def instant_of(milliseconds: int) -> datetime | None:
+    """
+    Return the instant of a record's timestamp; ``None`` if there is none, or it lies beyond the year 9999.
+
+    Producers set timestamps, and may take microseconds for milliseconds.
+    """
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if 0 <= milliseconds <= LAST_MILLISECOND else None
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic of a cluster."""
@@ -135,14 +147,14 @@ class Topic:
 
     def newest_time(self) -> datetime | None:
         """
-        Ask for the newest timestamp of any record; ``None`` if there is none.
+        Ask for the newest timestamp of any record; ``None`` if there is none, or it is no date.
 
         :raises UpstreamNotFoundError: if there is no such topic.
         :raises KafkaRefusedError: if the login may not read it.
         :raises KafkaUnavailableError: if the cluster does not answer.
         """
         milliseconds = self.cluster.ask(self._newest_time)
-        return None if milliseconds < 0 else datetime.fromtimestamp(milliseconds / 1000, UTC)
+        return instant_of(milliseconds)
 
     def _newest_time(self, session: Session) -> int:
         with self._translated(session):

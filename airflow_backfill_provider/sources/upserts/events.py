@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.sources.balanced import any_of
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
 from airflow_backfill_provider.sources.refusals import unusable_row
@@ -100,4 +99,4 @@ def _has_hash(kind: str) -> bool:
 
 
 def _any_null(columns: Iterable[Column]) -> Column:
-    return reduce(or_, (found.isNull() for found in columns))
+    return any_of([found.isNull() for found in columns])

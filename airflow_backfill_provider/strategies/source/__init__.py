@@ -21,7 +21,8 @@ from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.offset import HistoryPoint
+    from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+    from airflow_backfill_provider.core.progress import BackfillState
     from airflow_backfill_provider.core.scan import Scan
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.sources.base import Source
@@ -86,6 +87,15 @@ class SourceBackfill(Strategy):
         """Return whether the table of records that cannot be read stays when the view is finished: yes."""
         del settings
         return True
+
+    def read_of_splits(self, settings: JobSettings, state: BackfillState, up_to: Offset) -> Mapping[int, int]:
+        """Return for each split the place after the last row that was read."""
+        from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
+
+        ends = settings.definition.upstream.split_ends(up_to) or {}
+        scan = self.vnode_scan(settings)
+        read = places_of(scan, scan.read(state), SplitBounds(begins={}, ends=ends))
+        return {**dict.fromkeys(ends, 0), **{places.split: places.end for places in read}}
 
     def plan(self, situation: Situation) -> SnapshotPlan:
         """Plan with the splits' ends."""

@@ -21,6 +21,7 @@ from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.observed_rows import ObservedRows
 from airflow_backfill_provider.engine.spark_errors import are_records_lost
 from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.splits import Splits
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
 from airflow_backfill_provider.strategies.source.dead_letters import DeadLetters
@@ -41,13 +42,15 @@ class SplitChunk:
 
     :param job_rows: the upstream's rows that belong to the job.
     :param places: the places, without empty ranges.
-    :param has_gaps: whether some places may have no row.
+    :param splits: the splits.
+    :param leaves_out: whether the view lacks rows that cannot be read.
     """
 
-    def __init__(self, job_rows: JobRows, places: Sequence[SplitRange], *, has_gaps: bool) -> None:
+    def __init__(self, job_rows: JobRows, places: Sequence[SplitRange], splits: Splits, *, leaves_out: bool) -> None:
         self._job_rows = job_rows
+        self._splits = splits
         # Of a range of keys, a chunk has only some of the rows at its places.
-        self._has_gaps = has_gaps or job_rows.keys != EVERYTHING
+        self._has_gaps = splits.has_gaps or leaves_out or job_rows.keys != EVERYTHING
         self._places = {part.split: part for part in places}
         self._observed: ObservedRows | None = None
         self._is_written = False
@@ -93,7 +96,8 @@ class SplitChunk:
         self._is_written = True
 
     def _is_wrong(self, rows: int, part: SplitRange) -> bool:
-        return rows > part.size or (rows < part.size and not self._has_gaps)
+        most = self._splits.most_rows(part)
+        return rows > most or (rows < most and not self._has_gaps)
 
     def _read_again(self) -> dict[int, int]:
         rows = self._job_rows.rows_of([*self._places.values()])
@@ -154,8 +158,8 @@ class SplitReader(SnapshotReader):
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
         """Return the rows in some ranges."""
         places = places_of(self._scan, ranges, self._bounds(barrier))
-        has_gaps = splits_of(self._context.upstream).has_gaps
-        return nullcontext(SplitChunk(self._context.job_rows, places, has_gaps=has_gaps))
+        splits, leaves_out = splits_of(self._context.upstream), self._dead_letters.are_kept
+        return nullcontext(SplitChunk(self._context.job_rows, places, splits, leaves_out=leaves_out))
 
     def _bounds(self, barrier: Barrier) -> SplitBounds:
         splits = splits_of(self._context.upstream)

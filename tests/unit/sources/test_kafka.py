@@ -13,8 +13,9 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.sources import kafka
 from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.sources.formats.definition import AvroFormat
-from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords, UnreadableRecords
+from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords
 from airflow_backfill_provider.sources.split_offsets import offset_of
+from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 from tests.builders import job_of
 
 QUERY = "SELECT partition, offset, CAST(value AS STRING) AS value FROM upstream"

@@ -60,3 +60,24 @@ def test_the_ends_at_an_instant_are_those_before_the_first_later_file():
     assert PlacedFiles().ends_at(instant_of(0)) == dict.fromkeys(range(SPLIT_COUNT), 0)
     assert files.newest_time({0: 5, 1: 1}) == instant_of(1000)
     assert files.newest_time({}) is None
+
+
+def test_places_of_a_withdrawn_file_stay_empty():
+    """I2: a barrier may know them."""
+    files = placed(4, 3)
+    first, second = files.files
+    amended = PlacedFiles([first, second, first.withdrawn()])
+    assert amended.files == [second]
+    assert amended.ends[0] == 4
+    assert amended.and_then([found(2, 5)] * SPLIT_COUNT)[-1].begin >= 3
+    assert [one.begin for one in amended.and_then([found(2, 9)] * SPLIT_COUNT) if one.split == 0] == [4]
+    assert amended.missing_in(SplitRange(0, 1, 9)) == 3
+    assert amended.missing_in(SplitRange(1, 0, 9)) == 0
+    assert amended.parts([SplitRange(0, 0, 4)]) == []
+
+
+def test_the_newest_revision_of_an_entry_counts():
+    files = placed(4)
+    (entry,) = files.files
+    moved = entry.at(found(7, 4))
+    assert PlacedFiles([moved, entry]).by_path == {"f7": moved}

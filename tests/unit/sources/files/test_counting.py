@@ -12,13 +12,13 @@ import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.sources.files import FilesUpstream, counting
-from airflow_backfill_provider.sources.files.counting import count_rows
+from airflow_backfill_provider.sources.files.counting import inspect_file
 
 
 def count(folder: Path, name: str, content: bytes, **fields: object) -> int:
     (folder / name).write_bytes(content)
     upstream = FilesUpstream(**{"path": str(folder), "format": "json", "schema": "a INT, b STRING", **fields})
-    return count_rows(arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem()), name, upstream)
+    return inspect_file(arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem()), name, upstream).rows
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,8 @@ def test_lines_may_cross_blocks(tmp_path: Path):
         (b"", {}, 0),
         (b"1,x\n", {"header": False}, 1),
         (b'a;"b"\n1;"x""y"\n', {"delimiter": ";"}, 1),
+        (b'a,b\n1,5" disk\n2,"say \\"hi\\""\n', {}, 2),
+        (b'a,b\n1,"say \\"hi"\n', {"escape": "\\"}, 1),
     ],
 )
 def test_the_header_of_csv_is_no_row(tmp_path: Path, content: bytes, fields: dict[str, object], rows: int):
@@ -55,6 +57,7 @@ def test_the_header_of_csv_is_no_row(tmp_path: Path, content: bytes, fields: dic
     [
         ("a.csv", b"b,a\n", {"format": "csv"}, "begins with other names"),
         ("a.csv", b'a,b\n1,"x\ny"\n', {"format": "csv"}, "record 1 has a quoted value that does not end"),
+        ("a.csv", b'a,b\n1,"x\\"\n', {"format": "csv", "escape": "\\"}, "does not end in its line"),
         ("a.json", b"\xff\n", {}, "no text in UTF-8"),
         ("a.json.bz2", b"x", {}, "compression"),
         ("a.json.gz", b"x", {}, "cannot be read"),
@@ -71,7 +74,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(
 
 
 def test_rows_of_parquet_are_those_of_its_footer(tmp_path: Path):
-    pq.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "x")
+    pq.write_table(pa.table({"a": pa.array([1, 2, 3], pa.int32())}), tmp_path / "x")
     assert count(tmp_path, "a.parquet", (tmp_path / "x").read_bytes(), format="parquet") == 3
 
 

@@ -26,6 +26,27 @@ def test_files_are_listed_in_the_order_of_their_times_without_hidden_ones(tmp_pa
     assert folder.listed(["nothing", "a"]) == [None, folder.files()[0]]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x.json._COPYING_",
+        "x.json.tmp",
+        "x.part",
+        "x.json.filepart",
+        "x.inprogress",
+        "x.CRDOWNLOAD",
+        "x.json~",
+        "a.tmp/x",
+    ],
+)
+def test_a_file_is_no_file_before_it_is_whole(tmp_path: Path, name: str):
+    """I6: common programs write under another name first."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("{}")
+    (tmp_path / "x.json.tmp.json").write_text("{}")
+    assert [one.path for one in Folder(str(tmp_path), {}).files()] == ["x.json.tmp.json"]
+
+
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(UpstreamNotFoundError, match="create the folder first"):
         Folder(str(tmp_path / "none"), {}).files()

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.formats.column_types import type_text
 from airflow_backfill_provider.sources.formats.protobuf_types import protobuf_column_type
@@ -43,8 +42,7 @@ def test_messages_become_structs_and_others_errors(spark: SparkSession, *, is_fr
     rows = spark.createDataFrame([*enumerate(records)], "number INT, record BINARY")
     writers = {7: {(0,): "shop.Order"}} if is_framed else None
     first, second, third = (
-        row["read"]
-        for row in with_protobuf(rows, F.col("record"), "read", resolved, writers).orderBy("number").collect()
+        row["read"] for row in with_protobuf(rows, "record", "read", resolved, writers).orderBy("number").collect()
     )
     value = first["value"].asDict(recursive=True)
     assert (value["a_int64"], value["amounts"], value["status"]) == (-5, {3: 0.5}, "OPEN")

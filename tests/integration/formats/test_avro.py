@@ -40,7 +40,7 @@ def read(
     spark: SparkSession, avro: ResolvedAvro, records: Sequence[bytes | None], writers: Mapping[int, str] | None = None
 ) -> list[tuple[Any, str | None]]:
     """Return the value and the error of each record."""
-    result = decoded(F.col("`the record`"), avro, writers).alias("result")
+    result = decoded("the record", avro, writers).alias("result")
     found = frame_of(spark, records).select("number", result).orderBy("number").collect()
     return [(row["result"]["value"], row["result"]["error"]) for row in found]
 
@@ -169,7 +169,7 @@ def test_the_types_of_columns_are_sparks(spark):
 
 def test_the_value_has_the_type_that_was_resolved(spark):
     avro = pinned(SCHEMAS[-1])
-    result = frame_of(spark, []).select(decoded(F.col("`the record`"), avro).alias("result")).schema["result"]
+    result = frame_of(spark, []).select(decoded("the record", avro).alias("result")).schema["result"]
     assert json.loads(result.dataType["value"].dataType.json()) == parsed_type(avro.delta_type)
 
 

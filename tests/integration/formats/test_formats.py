@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.formats.column_types import parsed_type
 from airflow_backfill_provider.sources.formats.columns_text import parse_columns
@@ -29,8 +28,8 @@ UTC = dt.UTC
 def read(spark: SparkSession, format_: ResolvedFormat, records: Sequence[bytes | None]) -> list[tuple[Any, str | None]]:
     """Return the value and the error of each record."""
     rows = spark.createDataFrame([*enumerate(records)], "number INT, record BINARY")
-    exact = rows.withColumn("exact", decoded(F.col("record"), format_))
-    found = with_decoded(exact, F.col("record"), "result", format_).orderBy("number").collect()
+    exact = rows.withColumn("exact", decoded("record", format_))
+    found = with_decoded(exact, "record", "result", format_).orderBy("number").collect()
     # The fast way must have the same result, whichever records it leaves to the exact one.
     assert [row["result"] for row in found] == [row["exact"] for row in found]
     return [(row["result"]["value"], row["result"]["error"]) for row in found]
@@ -60,7 +59,7 @@ def test_a_tombstone_has_neither_a_value_nor_an_error(spark, record_format):
 )
 def test_the_value_has_the_type_that_was_resolved(spark, record_format):
     found = resolved(record_format)
-    frame = spark.createDataFrame([(b"",)], "record BINARY").select(decoded(F.col("record"), found).alias("result"))
+    frame = spark.createDataFrame([(b"",)], "record BINARY").select(decoded("record", found).alias("result"))
     assert json.loads(frame.schema["result"].dataType["value"].dataType.json()) == parsed_type(found.delta_type)
 
 
