@@ -325,7 +325,7 @@ def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> Resolv
             for name in names
             if name in used
         ),
-        pinned=described.pinned,
+        pinned=described.pinned_for(used),
     )
 
 

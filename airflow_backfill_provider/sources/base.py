@@ -300,6 +300,17 @@ class Source(ABC):
         :raises ChangeFeedGapError: with what is gone.
         """
 
+    def require_same_values(  # noqa: B027 - most log every change
+        self, after: Offset, up_to: Offset, upstream: ResolvedUpstream
+    ) -> None:
+        """
+        Refuse a window ``(after, up_to]`` in which values of a used column changed without changes of rows.
+
+        Each request for a barrier asks, also if no row has changed.
+
+        :raises UpstreamSchemaChangedError: with the columns.
+        """
+
     def require_used_columns(  # noqa: B027 - some cannot change their columns
         self, after: Offset, up_to: Offset, upstream: ResolvedUpstream
     ) -> None:

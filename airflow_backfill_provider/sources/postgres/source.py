@@ -32,6 +32,7 @@ from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.column_identity import column_identities, pinned_numbers
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.landing import Landing
@@ -130,7 +131,14 @@ class PostgresSource(Source):
     @property
     def landing(self) -> Landing:
         """Lands changes of the slot."""
-        return Landing(self.database, self.slot, self.log, self._origin_now)
+        return Landing(
+            self.database,
+            self.slot,
+            self.log,
+            self._origin_now,
+            lambda connection: self.describe(connection).oid,
+            [column.column for column in self.upstream.key],
+        )
 
     def latest(self) -> Offset:
         """
@@ -149,6 +157,7 @@ class PostgresSource(Source):
         with self.database.session() as connection:
             server = catalog.server(connection)
             table = self.describe(connection)
+            identities = column_identities(connection, table.oid)
             unpublished = self.slot.unpublished(connection, table)
         return PostgresDescription.of(
             self.location,
@@ -157,6 +166,7 @@ class PostgresSource(Source):
             table=table,
             encoding=server.encoding,
             upstream=self.upstream,
+            identities=identities,
             unpublished=unpublished,
         )
 
@@ -240,13 +250,27 @@ class PostgresSource(Source):
         """
         self.log.require_changes(self.log_table, lsn_of(after), lsn_of(up_to))
 
+    def require_same_values(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse a window in which ``ALTER TABLE`` wrote values of a used column anew.
+
+        :raises UpstreamSchemaChangedError: with the columns.
+        """
+        used = {column.name for column in upstream.columns}
+        found = self.log.rewritten_within(self.log_table, lsn_of(after), lsn_of(up_to))
+        if problems := [f"column {name} {text}" for name, text in found.items() if name in used]:
+            raise UpstreamSchemaChangedError(
+                f"values of {self.location} changed after offset {after}, and no change of a row says so: "
+                f"{'; '.join(problems)}; rebuild the job"
+            )
+
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
         Refuse a window in which a used column was missing or had another type, as the database logged it.
 
         :raises UpstreamSchemaChangedError: with the columns and the offset.
         """
-        as_text = set(self.upstream.as_text)
+        as_text, numbers = set(self.upstream.as_text), pinned_numbers(upstream.pinned)
         for logged in self.log.columns_within(self.log_table, lsn_of(after), lsn_of(up_to)):
             problems = []
             for column in upstream.columns:
@@ -255,6 +279,8 @@ class PostgresSource(Source):
                     problems.append(f"column {column.name} was gone")
                 elif found != column.type and column.name not in as_text:
                     problems.append(f"column {column.name} was {column.type} and became {found}")
+                elif numbers.get(column.name) not in {None, logged.numbers.get(column.name, numbers.get(column.name))}:
+                    problems.append(f"another column had the name {column.name}")
             if problems:
                 raise UpstreamSchemaChangedError(
                     f"changes of {self.location} as of offset {logged.offset} do not have the columns that the job "
