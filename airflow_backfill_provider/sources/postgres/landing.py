@@ -105,7 +105,7 @@ class Landing:
         status = self.slot.status(connection)
         messages = map(decode, self.slot.peek(connection, status.current))
         trees = PartitionTrees(partitions(connection, self.slot.publication))
-        changes = logged_changes(messages, _without_types, _without_types, after=self.log.landed_through, trees=trees)
+        changes = logged_changes(messages, _without_types, after=self.log.landed_through, trees=trees)
         return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
 
     def _land_once(self, connection: Connection, up_to: int, at_least: int) -> tuple[int, bool]:
@@ -143,7 +143,11 @@ class Landing:
 
         changes = chain(
             logged_changes(
-                messages, lambda relation: _types_of(connection, relation), numbers_of, after=after, trees=trees
+                messages,
+                lambda relation: _types_of(connection, relation),
+                after=after,
+                numbers_of=numbers_of,
+                trees=trees,
             ),
             _numbered(not_logged(), connection, after=after, through=through),
         )

@@ -52,9 +52,9 @@ def offset_of_commit(lsn: int) -> int:
 def logged_changes(
     messages: Iterable[Message | None],
     types_of: Callable[[Relation], Mapping[str, str]],
-    numbers_of: Callable[[Relation], Mapping[str, str]],
     *,
     after: int,
+    numbers_of: Callable[[Relation], Mapping[str, str]] = lambda _: {},
     trees: PartitionTrees = NO_PARTITIONS,
 ) -> Iterator[LoggedChange]:
     """

@@ -76,12 +76,13 @@ class PresentTable(PresentRows):
 
     def _run(self, connection: Connection) -> str:
         """
-        Return what identifies the server's run, and the table's columns and files.
+        Return what identifies the server's run, and the table's used columns and files.
 
         If these change while rows are read, the readers may have taken one column for another, or seen no rows at all.
         """
-        look = TableLook.now(connection, self._source.describe(connection).oid)
-        return f"{catalog.server_run(connection)} {look.version}"
+        table, created = self._source.describe(connection), self._source.created
+        used = {column.name for column in (table if created is None else created).columns}
+        return f"{catalog.server_run(connection)} {TableLook.now(connection, table.oid).version(used)}"
 
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""

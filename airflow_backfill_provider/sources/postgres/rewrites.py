@@ -16,7 +16,7 @@ look proves that no value was written anew.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg import errors, sql
@@ -101,10 +101,9 @@ class TableLook:
         """A number that identifies the files."""
         return _identity(sorted(self.files.items()))
 
-    @property
-    def version(self) -> str:
-        """A text that changes with each change of the columns or the files."""
-        written = [(attribute.number, attribute.written_by) for attribute in self.attributes]
+    def version(self, used: Collection[str]) -> str:
+        """Return a text that changes with each change of some columns, or of the files."""
+        written = [(column.number, column.written_by) for column in self.attributes if column.name in used]
         return f"{_identity([written, sorted(self.files.items())]):x}"
 
     def is_since(self, transaction: int, last_look: int) -> bool:
