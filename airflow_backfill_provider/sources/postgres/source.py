@@ -259,6 +259,8 @@ class PostgresSource(Source):
         used = {column.name for column in upstream.columns}
         found = self.log.rewritten_within(self.log_table, lsn_of(after), lsn_of(up_to))
         if problems := [f"column {name} {text}" for name, text in found.items() if name in used]:
+            # If the log has changes with another type, that is the more exact reason.
+            self.require_used_columns(after, up_to, upstream)
             raise UpstreamSchemaChangedError(
                 f"values of {self.location} changed after offset {after}, and no change of a row says so: "
                 f"{'; '.join(problems)}; rebuild the job"
