@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.fs as arrow_fs
 
-from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.core.location import is_local, parent
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.lake.stored_files import stored_files
 
@@ -31,3 +32,17 @@ def drop_table(path: str, storage_options: Mapping[str, str] | None = None) -> N
         paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
         for file in sorted(paths, key=lambda file: not file.startswith("_delta_log/")):
             storage.delete_file(file)
+
+
+def drop_empty_folders(path: str) -> None:
+    """
+    Delete the folder of a job's control tables, and ``_backfill`` above it, if they are local and empty.
+
+    :param path: the folder's canonical location.
+    """
+    if not is_local(path):
+        return
+    with suppress(OSError):
+        Path(path).rmdir()
+        if parent(path).endswith("/_backfill"):
+            Path(parent(path)).rmdir()

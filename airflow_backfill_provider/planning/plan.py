@@ -164,9 +164,9 @@ def _of_new(
     settings = creation.new_settings(
         backfill.job,
         choice.strategy,
-        backfill.upstream,
         described,
         resolved,
+        start=choice.strategy.planned_start(backfill.job.name, backfill.upstream, described),
         requested_by="",
         requested_at=utc_now(),
     )

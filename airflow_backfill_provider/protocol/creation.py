@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedV
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.kinds import shape_of
+from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.settings import (
     JobSettings,
     ResolvedUpstream,
@@ -26,6 +27,7 @@ from airflow_backfill_provider.core.settings import (
     steering_of,
 )
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.protocol.beginnings import is_unused, undone_unless_created, undone_unless_used
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.successor_tables import delete_unused
 from airflow_backfill_provider.shapes import query_of
@@ -67,11 +69,18 @@ def create_job(
         resolved = resolve_upstream(job, described)
         strategy = choose_strategy(job, upstream, described).strategy
         engine().check(job, resolved, described.offset, strategy.name, frozenset())
-        settings = new_settings(
-            job, strategy, upstream, described, resolved, requested_by=requested_by, requested_at=clock()
-        )
-        # Another process may have created the job meanwhile; then its settings count.
-        settings = store.create(settings)
+        with undone_unless_created(job, store, upstream):
+            settings = new_settings(
+                job,
+                strategy,
+                described,
+                resolved,
+                start=strategy.start(job.name, upstream, described),
+                requested_by=requested_by,
+                requested_at=clock(),
+            )
+            # Another process may have created the job meanwhile; then its settings count.
+            settings = store.create(settings)
         _require_same_definition(job, settings)
     store.repair_state()
     has_view = _has_view(settings, store)
@@ -81,7 +90,13 @@ def create_job(
                 f"materialized_view: the view of job {job.name} is gone from {settings.definition.view_location}, but "
                 "epochs wrote to it; restore it, or rebuild the job"
             )
-        ensure_tables(store, settings, engine())
+        if is_unused(settings, store) and not upstream.has_begun(job.name):
+            # An earlier attempt could not make the view, and took the beginning back.
+            return rebuild_job(
+                job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
+            )
+        with undone_unless_used(settings, store, upstream):
+            ensure_tables(store, settings, engine())
     return settings
 
 
@@ -142,7 +157,8 @@ def rebuild_job(
         )
 
     upstream.restart()
-    settings = store.change_settings(change)
+    with undone_unless_created(job, store, upstream):
+        settings = store.change_settings(change)
     store.repair_state()
     ensure_tables(store, settings, engine())
     delete_unused(store)
@@ -248,14 +264,18 @@ def require_same_job(job: BackfillJob, before: JobSettings, store: BackfillStore
 def new_settings(
     job: BackfillJob,
     strategy: Strategy,
-    upstream: Source,
     described: UpstreamDescription,
     resolved: ResolvedUpstream,
     *,
+    start: HistoryPoint | None,
     requested_by: str,
     requested_at: dt.datetime,
 ) -> JobSettings:
-    """Return the first settings of a job that is not created yet."""
+    """
+    Return the first settings of a job that is not created yet.
+
+    :param start: the point of the upstream's history that the job starts after.
+    """
     return JobSettings(
         sequence=1,
         change=SettingsChange.CREATE,
@@ -264,7 +284,7 @@ def new_settings(
         shape=shape_of(job.query).name,
         upstream=resolved,
         incarnation=new_incarnation(),
-        start=strategy.start(job.name, upstream, described),
+        start=start,
         offset_at_creation=described.offset,
         **steering_of(job),
         requested_by=requested_by,
@@ -305,7 +325,7 @@ def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> Resolv
             for name in names
             if name in used
         ),
-        pinned=described.pinned,
+        pinned=described.pinned_for(used),
     )
 
 

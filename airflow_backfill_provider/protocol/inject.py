@@ -179,6 +179,7 @@ def _next_barrier(
     described = upstream.at(basis.window_end(upstream, newest, limit.rows))
     described.require_same_table(basis.settings.upstream)
     described.require_as_created(basis.settings.upstream)
+    upstream.require_same_values(basis.from_offset, described.offset, basis.settings.upstream)
     if basis.previous is not None:
         store.require_settings_of(basis.previous, basis.settings)
     state_is_newer = basis.state.epoch > basis.last_known_epoch

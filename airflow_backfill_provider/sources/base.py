@@ -175,6 +175,29 @@ class Source(ABC):
         :param read: split → the place after the last row that was read.
         """
 
+    def require_can_begin(self, job: str) -> None:  # noqa: B027 - most have nothing to make
+        """
+        Refuse what :meth:`begin` would refuse, as far as that can be known without writing anything.
+
+        :param job: the job's name.
+        :raises BackfillError: with what to do.
+        """
+
+    def has_begun(self, job: str) -> bool:
+        """Return whether what :meth:`begin` makes exists; by default it makes nothing, so it does."""
+        del job
+        return True
+
+    def undo_begin(self, job: str) -> bool:
+        """
+        Remove what :meth:`begin` made for a job that was not created after all; never what belongs to another job.
+
+        :param job: the job's name.
+        :returns: whether there was something to remove; by default not.
+        """
+        del job
+        return False
+
     def refresh(self) -> None:  # noqa: B027 - most are read where they are
         """Make newer changes readable, as far as the upstream has any; each request for an epoch calls it first."""
 
@@ -303,6 +326,17 @@ class Source(ABC):
         Refuse a window ``(after, up_to]`` with changes that are gone.
 
         :raises ChangeFeedGapError: with what is gone.
+        """
+
+    def require_same_values(  # noqa: B027 - most log every change
+        self, after: Offset, up_to: Offset, upstream: ResolvedUpstream
+    ) -> None:
+        """
+        Refuse a window ``(after, up_to]`` in which values of a used column changed without changes of rows.
+
+        Each request for a barrier asks, also if no row has changed.
+
+        :raises UpstreamSchemaChangedError: with the columns.
         """
 
     def require_used_columns(  # noqa: B027 - some cannot change their columns

@@ -42,6 +42,15 @@ class UpstreamDescription:
         """What a job pins at its creation to read the same rows for ever; by default nothing."""
         return {}
 
+    def pinned_for(self, used: Collection[str]) -> Mapping[str, str]:
+        """
+        Return :attr:`pinned`, and what a job pins about the columns that it uses; by default nothing.
+
+        :param used: the columns that the job uses.
+        """
+        del used
+        return self.pinned
+
     def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
         """Return the order of key columns, with their types as of this offset."""
         return KeyOrder(

@@ -189,6 +189,14 @@ class Strategy(ABC):
         del job, upstream, described
         return None
 
+    def planned_start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
+        """
+        Return about what :meth:`start` would, for a dry run: write nothing, and refuse what creating the job would.
+
+        By default the same; a strategy whose start makes something has to override it.
+        """
+        return self.start(job, upstream, described)
+
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
         """Return whether the strategy's tables exist; by default it has none."""
         del settings, storage_options

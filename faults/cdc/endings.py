@@ -44,7 +44,7 @@ class Endings:
     def play(self, chance: random.Random) -> None:
         """Play an ending that is drawn."""
         ending = chance.choice(
-            [self._rename, self._drop_slot, self._recreate, self._verify, self._cancel, self._rebuild]
+            [self._rename, self._rewrite, self._drop_slot, self._recreate, self._verify, self._cancel, self._rebuild]
         )
         self.done[ending.__name__] += 1
         ending()
@@ -60,6 +60,22 @@ class Endings:
         self.writer.do("write")
         self.epochs.run(job)
         self.epochs.require_right()
+
+    def _rewrite(self) -> None:
+        """Write a used column anew, of which the log says nothing: refused, and right again after a rebuild."""
+        job = self.jobs[0]
+        column = f"p{job.drawn.columns[0]}"
+        # An empty table has no values that could be lost.
+        self.writer.do("fill")
+        with self.database.connect() as connection:
+            declared = connection.execute(
+                "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
+                "WHERE attrelid = 'orders'::regclass AND attname = %s",
+                [column],
+            ).fetchall()[0][0]
+            connection.execute(f"ALTER TABLE orders ALTER {column} TYPE {declared} USING coalesce({column}, {column})")
+        self._require_refused(job, UpstreamSchemaChangedError, f"column {column} was written anew")
+        self._rebuild()
 
     def _drop_slot(self) -> None:
         """Drop the slot: refused, and right again after a rebuild."""

@@ -152,10 +152,19 @@ def repair(
 
 @reporting
 def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
-    """Stop a job for good. Its view stays as the last epoch left it."""
-    from airflow_backfill_provider.cli.jobs import created_job, user
-    from airflow_backfill_provider.protocol import mutations
+    """
+    Stop a job for good. Its view stays as the last epoch left it.
 
+    Of a job that was never created, remove what a create that died left in its database.
+    """
+    from airflow_backfill_provider.cli.jobs import created_job, open_job, user
+    from airflow_backfill_provider.protocol import beginnings, mutations
+
+    opened = open_job(job)
+    if not opened.store.created():
+        beginnings.cancel_uncreated(opened.job, opened.store, opened.upstream)
+        typer.echo(f"{opened.job.name}: was not created; what was left of it is removed")
+        return
     backfill, before = created_job(job)
     settings = mutations.cancel_job(store=backfill.store, requested_by=user())
     say_changed(before, settings, "cancelled; rebuild starts it over")

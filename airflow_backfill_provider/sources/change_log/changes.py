@@ -53,7 +53,9 @@ class LoggedKind(StrEnum):
     PARTITIONS = "partitions"
     """The table's partitions from this offset on, by id; the old row has what identifies their places."""
     COLUMNS = "columns"
-    """The table's columns and their types from this offset on."""
+    """The table's columns and their types from this offset on; the old row has their numbers, as far as known."""
+    REWRITTEN = "rewritten"
+    """Columns of the table whose values were changed near this offset without changes of rows, and how."""
     MARK = "mark"
     """A message that this package wrote itself, to know that everything before it is landed."""
 

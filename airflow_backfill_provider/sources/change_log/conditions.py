@@ -22,7 +22,7 @@ OF_SINGLE_ROWS = of_kinds(LoggedKind.INSERT, LoggedKind.UPDATE, LoggedKind.DELET
 OF_ANY_ROWS = of_kinds(*OF_ROWS)
 """All changes of a table's rows."""
 
-COMMITTED = f"NOT {of_kinds(LoggedKind.GAP, LoggedKind.LANDED, LoggedKind.PART_REMOVED)}"
+COMMITTED = f"NOT {of_kinds(LoggedKind.GAP, LoggedKind.LANDED, LoggedKind.PART_REMOVED, LoggedKind.REWRITTEN)}"
 """The rows whose time is that of a commit in the database, or of the landing at whose end they are."""
 
 

@@ -38,10 +38,12 @@ class LoggedColumns:
     A table's columns as of an offset.
 
     :param types: column → type, as Delta writes it, or a name in angle brackets if it has no counterpart.
+    :param numbers: column → its number in the table, or an empty text if that is not known; empty if none is known.
     """
 
     offset: int
     types: Mapping[str, str]
+    numbers: Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,14 @@ class AskedLog:
     def columns_within(self, table: str, after: int, up_to: int) -> list[LoggedColumns]:
         """Return the columns that the database logged for a table in ``(after, up_to]``, in order."""
         condition = f"{within(table, after, up_to)} AND {of_kinds(LoggedKind.COLUMNS)}"
-        rows = self._log.rows(["offset", "new"], condition, OLDEST_FIRST).to_pylist()
-        return [LoggedColumns(row["offset"], dict(row["new"])) for row in rows]
+        rows = self._log.rows(["offset", "new", "old"], condition, OLDEST_FIRST).to_pylist()
+        return [LoggedColumns(row["offset"], dict(row["new"]), dict(row["old"] or ())) for row in rows]
+
+    def rewritten_within(self, table: str, after: int, up_to: int) -> dict[str, str]:
+        """Return the columns whose values were changed without changes of rows in ``(after, up_to]``, and how."""
+        condition = f"{within(table, after, up_to)} AND {of_kinds(LoggedKind.REWRITTEN)}"
+        rows = self._log.rows(["new"], condition, OLDEST_FIRST).to_pylist()
+        return {column: text for row in rows for column, text in dict(row["new"]).items()}
 
     def mark(self, text: str) -> int | None:
         """Return the offset of the newest mark with a text; ``None`` if the log has none."""

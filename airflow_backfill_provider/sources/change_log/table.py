@@ -18,8 +18,9 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamReplacedError
+from airflow_backfill_provider.core.location import parent
 from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.dropping import drop_table
+from airflow_backfill_provider.lake.dropping import drop_empty_folders, drop_table
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, arrow_batches, gap
 from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT_FOR_PROPERTY, CleanedLog
@@ -31,6 +32,28 @@ ORIGIN_PROPERTY = "backfill.changeLogOf"
 
 class ChangeLog(CleanedLog):
     """A change log, with all that is done with it."""
+
+    def prepare(self, origin: str) -> bool:
+        """
+        Create the table without a beginning, unless it exists; so it is known early whether its folder can be written.
+
+        :returns: whether it was created.
+        :raises UpstreamReplacedError: if the table is the log of something else.
+        """
+        is_new = not self.is_made()
+        if is_new:
+            self._created(origin)
+            self._log.forget()
+        self.require_origin(origin)
+        return is_new
+
+    def is_made(self) -> bool:
+        """Return whether there is a table, with or without a beginning."""
+        try:
+            self._log.newest()
+        except TableNotFoundError:
+            return False
+        return True
 
     def create(self, origin: str, after: int, *, at: dt.datetime) -> None:
         """
@@ -141,6 +164,11 @@ class ChangeLog(CleanedLog):
         """Delete the table, if it exists."""
         drop_table(self.location, self._log.storage_options)
         self._log.forget()
+
+    def drop_with_empty_folders(self) -> None:
+        """Delete the table, if it exists, and the folder that it lies in, if nothing else is there."""
+        self.drop()
+        drop_empty_folders(parent(self.location))
 
     def _created(self, origin: str) -> DeltaTable:
         configuration: dict[str, Any] = {

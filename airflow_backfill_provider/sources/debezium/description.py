@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.debezium.layout import EventLayout
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
@@ -24,6 +25,15 @@ class DebeziumDescription(DeltaDescription):
     layout: EventLayout
     key: tuple[str, ...]
     snapshot: SnapshotTable | None
+
+    def pinned_for(self, used: Collection[str]) -> Mapping[str, str]:
+        """Return what each used column of the database's table is, if its present rows are read."""
+        return {} if self.snapshot is None else self.snapshot.pinned_for(used)
+
+    def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
+        """Return how the used columns differ from those at the job's creation, in the events and in the database."""
+        found = DeltaDescription.differences_from(self, upstream)
+        return found if found or self.snapshot is None else self.snapshot.problems(upstream.pinned)
 
     def require_columns(self, used: Collection[str]) -> None:
         """

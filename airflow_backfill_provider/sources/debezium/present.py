@@ -47,7 +47,7 @@ class PresentTable(PresentRows):
 
         :raises DatabaseUnavailableError: if that lasts.
         """
-        server_run = self._table.server_run()
+        server_run = self._table.server_run(self._used)
         newest = self._source.latest()
         unseen = self._table.unseen_transactions()
         if waiting := self._source.transactions_among(newest, unseen):
@@ -71,7 +71,7 @@ class PresentTable(PresentRows):
     def end_reading(self, name: str, server_run: str) -> bool:
         """Wait until what readers saw is on the server's disk; how long its events need is known from the job."""
         del name
-        return self._table.has_kept_all(server_run)
+        return self._table.has_kept_all(server_run, self._used)
 
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """
@@ -81,8 +81,15 @@ class PresentTable(PresentRows):
         """
         del name
         complete_at = ended_by + self._events_within
-        is_complete = dt.datetime.now(dt.UTC) >= complete_at and self._table.has_kept_all(server_run)
+        is_complete = dt.datetime.now(dt.UTC) >= complete_at and self._table.has_kept_all(server_run, self._used)
         return self._source.offset_at(complete_at) if is_complete else None
+
+    @property
+    def _used(self) -> frozenset[str]:
+        """The columns that the job uses; without a job, all."""
+        created = self._source.created
+        columns = self._table.described.columns if created is None else created.columns
+        return frozenset(column.name for column in columns)
 
     def sample_keys(self, most: int) -> Sequence[Position]:
         """Return the keys of some pages, thinned out."""

@@ -182,7 +182,9 @@ class DebeziumReader(EventTableReader):
         encodings = snapshot.encodings(types)
         if self.source.created is not None:
             used = {column.name for column in self.source.created.columns}
-            replace(self._description, snapshot=snapshot).require_columns(used)
+            described = replace(self._description, snapshot=snapshot)
+            described.require_columns(used)
+            described.require_same_columns(self.source.created)
             encodings = {name: found for name, found in encodings.items() if name in used}
         order: KeyOrder = self._description.key_order(self.source.upstream.key)
         table = JdbcTable(self.spark, snapshot.database, snapshot.described, tuple(encodings), order)

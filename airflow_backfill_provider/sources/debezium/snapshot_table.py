@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
@@ -10,12 +11,21 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.sources.debezium import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
 from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
+from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.column_identity import (
+    column_identities,
+    identity_problems,
+    pinned_identities,
+)
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
 from airflow_backfill_provider.sources.postgres.on_disk import wait_until_on_disk
+from airflow_backfill_provider.sources.postgres.rewrites import TableLook, lost_values
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
+
+_COLUMN, _LOOK = "column ", "look"
+"""The names of what a job pins; each column has its own."""
 
 
 class SnapshotTable:
@@ -108,27 +118,66 @@ class SnapshotTable:
         with self.database.session() as connection:
             return rows_in(connection, self.described, order, covered)
 
-    def server_run(self) -> str:
+    def pinned_for(self, used: Collection[str]) -> dict[str, str]:
+        """Return what a job pins: what each used column is, and what the catalog says about the table."""
+        with self.database.session() as connection:
+            identities = pinned_identities(column_identities(connection, self.described.oid), frozenset(used))
+            look = TableLook.now(connection, self.described.oid)
+        columns = {f"{_COLUMN}{name}": identity for name, identity in identities.items()}
+        return {**columns, _LOOK: json.dumps({"over_before": look.over_before, "files": look.files})}
+
+    def problems(self, pinned: Mapping[str, str]) -> list[str]:
         """
-        Return what identifies the server's run since it last recovered from a crash.
+        Return what became of the used columns since the job was created.
+
+        :param pinned: as :meth:`pinned_for` returned it; empty if an older version of this package created the job.
+        """
+        if _LOOK not in pinned:
+            return []
+        identities = {name.removeprefix(_COLUMN): text for name, text in pinned.items() if name.startswith(_COLUMN)}
+        then = json.loads(pinned[_LOOK])
+        files = {int(oid): file for oid, file in then["files"].items()}
+        with self.database.session() as connection:
+            table = catalog.describe_table(connection, self._definition.table).oid
+            if found := identity_problems(identities, column_identities(connection, table)):
+                return found
+            lost = lost_values(
+                connection,
+                TableLook.now(connection, table),
+                last_look=then["over_before"],
+                file_at_last_look=files.get,
+            )
+        return [f"column {name} was written anew by ALTER TABLE, without events" for name in lost if name in identities]
+
+    def server_run(self, used: Collection[str]) -> str:
+        """
+        Return what identifies the server's run since it last recovered from a crash, and the table's columns and files.
 
         An empty text of a standby: it has only what is on its primary's disk.
+
+        :param used: the columns that count.
         """
         with self.database.session() as connection:
-            return "" if catalog.server(connection).is_standby else catalog.server_run(connection)
+            return "" if catalog.server(connection).is_standby else self._run(connection, used)
 
-    def has_kept_all(self, server_run: str) -> bool:
+    def _run(self, connection: Connection, used: Collection[str]) -> str:
+        table = catalog.describe_table(connection, self._definition.table).oid
+        return f"{catalog.server_run(connection)} {TableLook.now(connection, table).version(used)}"
+
+    def has_kept_all(self, server_run: str, used: Collection[str]) -> bool:
         """
         Wait until all that can be seen now is on the server's disk.
 
         :param server_run: of an earlier moment; empty if nothing could be lost since then.
-        :returns: ``False`` if the server has crashed since then, so that it may have lost what could be seen.
+        :param used: as for :meth:`server_run`.
+        :returns: ``False`` if the server has crashed since then, so that it may have lost what could be seen; or if
+            columns or files were changed, so that readers may have seen another table.
         :raises DatabaseUnavailableError: if waiting takes long, or the server crashes meanwhile.
         """
         if not server_run:
             return True
         with self.database.session() as connection:
-            if catalog.server_run(connection) != server_run:
+            if self._run(connection, used) != server_run:
                 return False
             wait_until_on_disk(connection)
         return True

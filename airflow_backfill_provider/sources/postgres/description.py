@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Self
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, InvalidJobError, UpstreamError
@@ -12,6 +12,11 @@ from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
+from airflow_backfill_provider.sources.postgres.column_identity import (
+    ColumnIdentity,
+    identity_problems,
+    pinned_identities,
+)
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 
 
@@ -23,12 +28,14 @@ class PostgresDescription(UpstreamDescription):
     :param table: the table, as the catalog has it.
     :param encoding: the encoding of the database.
     :param upstream: the job's definition of it.
+    :param identities: what each column is.
     :param unpublished: why the slot does not return its changes; an empty text if it does.
     """
 
     table: DescribedTable
     encoding: str
     upstream: PostgresUpstream
+    identities: Mapping[str, ColumnIdentity] = field(default_factory=dict)
     unpublished: str = ""
 
     @classmethod
@@ -41,6 +48,7 @@ class PostgresDescription(UpstreamDescription):
         table: DescribedTable,
         encoding: str,
         upstream: PostgresUpstream,
+        identities: Mapping[str, ColumnIdentity] | None = None,
         unpublished: str = "",
     ) -> Self:
         """Return the description; a column without a counterpart has its PostgreSQL type in angle brackets."""
@@ -57,8 +65,18 @@ class PostgresDescription(UpstreamDescription):
             table=table,
             encoding=encoding,
             upstream=upstream,
+            identities=identities or {},
             unpublished=unpublished,
         )
+
+    def pinned_for(self, used: Collection[str]) -> Mapping[str, str]:
+        """Return what each used column is."""
+        return pinned_identities(self.identities, frozenset(used))
+
+    def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
+        """Return how the used columns differ from those at the job's creation, also where their types are the same."""
+        found = UpstreamDescription.differences_from(self, upstream)
+        return found or identity_problems(upstream.pinned, self.identities)
 
     def require_as_created(self, upstream: ResolvedUpstream) -> None:
         """

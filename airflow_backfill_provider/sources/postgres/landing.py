@@ -8,7 +8,7 @@ landing skips the transactions that the log has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -20,8 +20,13 @@ from airflow_backfill_provider.sources.change_log.changes import OF_ROWS, Logged
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
 from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
-from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes, noting_repeated
-from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
+from airflow_backfill_provider.sources.postgres.logged_changes import (
+    logged_changes,
+    noting_identities,
+    noting_repeated,
+)
+from airflow_backfill_provider.sources.postgres.looks import Looks, logged_numbers
+from airflow_backfill_provider.sources.postgres.partitions import Fields, PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
 from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
@@ -51,12 +56,16 @@ class Landing:
 
     :param log: the change log, which exists.
     :param origin: returns what a log of the database and the slot is of.
+    :param table_of: returns the oid of the job's table.
+    :param key: the job's key.
     """
 
     database: Database
     slot: ReplicationSlot
     log: ChangeLog
     origin: Callable[[Connection], str]
+    table_of: Callable[[Connection], int]
+    key: Sequence[str]
 
     @retry(
         retry=retry_if_exception_type(SlotInUseError),
@@ -113,23 +122,44 @@ class Landing:
         if through <= after:
             self._require_reached(connection, after)
             return after, True
-        repeated = set[tuple[int, int]]()
+        repeated, identified_otherwise = set[tuple[int, int]](), set[int]()
         messages = noting_repeated(map(decode, self.slot.peek(connection, through)), after, repeated)
+        messages = noting_identities(messages, identified_otherwise)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         published = Published.now(connection, self.slot.publication)
+        looks = Looks.at(connection, published.tables, self.table_of(connection), self.key, self.log.published_as)
         news = published.news(self.log.published_as)
+        # A generator inside of deltalake's write cannot read the log.
+        lost = [*self._not_logged(trees, published), *looks.rows]
+        last_looks = {table: looks.last_look(table) for table in {*map(str, published.tables), *looks.tables}}
+
+        def numbers_of(relation: Relation) -> Mapping[str, str]:
+            root = trees.table_of(relation.oid)
+            return logged_numbers(connection, relation, int(root), last_looks.get(root))
+
+        def not_logged() -> Iterator[Fields]:
+            yield from lost
+            yield from looks.rows_without_key(map(trees.table_of, identified_otherwise))
+
         changes = chain(
-            logged_changes(messages, lambda relation: _types_of(connection, relation), after=after, trees=trees),
-            # A generator inside of deltalake's write cannot read the log.
-            self._not_logged(trees, published, connection, after=after, through=through),
+            logged_changes(
+                messages,
+                lambda relation: _types_of(connection, relation),
+                after=after,
+                numbers_of=numbers_of,
+                trees=trees,
+            ),
+            _numbered(not_logged(), connection, after=after, through=through),
         )
         # The transactions that the log has come before the first one that it does not have.
         first = next(changes, None)
         self._require_same_transactions(repeated, confirmed, after)
-        if first is None and not news and through - after <= IDLE_BYTES and after >= at_least:
+        if first is None and not news and not looks.matters and through - after <= IDLE_BYTES and after >= at_least:
             return after, True
         reached(CrashPoint.BEFORE_LANDING_COMMIT)
-        self.log.land(chain([first] if first else [], changes), after=after, through=through, published=news)
+        self.log.land(
+            chain([first] if first else [], changes), after=after, through=through, published={**news, **looks.news}
+        )
         reached(CrashPoint.AFTER_LANDING_COMMIT)
         self.slot.advance(connection, through)
         logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
@@ -166,28 +196,29 @@ class Landing:
             "restored from an older copy, or a standby without its newest changes took over: rebuild the job"
         )
 
-    def _not_logged(
-        self, trees: PartitionTrees, published: Published, connection: Connection, *, after: int, through: int
-    ) -> list[LoggedChange]:
-        """
-        Return rows for what the database does not log: partitions that came or went, and tables that did.
-
-        What is known now is so from the end of the landing on. What was lost is lost anywhere in it, so it is noted
-        where the landing begins: a window that ends before the landing does needs it, too.
-        """
+    def _not_logged(self, trees: PartitionTrees, published: Published) -> list[Fields]:
+        """Return the fields of rows for what the database does not log: partitions and tables that came or went."""
         known = {table: self.log.partitions_of(table) for table in map(str, trees.by_root)}
-        rows = [*trees.differences(known), *published.differences(self.log.published_as)]
-        now = connection.execute("SELECT now()").fetchall()[0][0]
-        return [
-            LoggedChange(
-                offset=through if fields["kind"] is LoggedKind.PARTITIONS else after + 1,
-                number=_LAST + number,
-                transaction=0,
-                committed_at=now,
-                **fields,
-            )
-            for number, fields in enumerate(rows)
-        ]
+        return [*trees.differences(known), *published.differences(self.log.published_as)]
+
+
+def _numbered(rows: Iterable[Fields], connection: Connection, *, after: int, through: int) -> Iterator[LoggedChange]:
+    """
+    Yield rows for what the database does not log.
+
+    What is known now is so from the end of the landing on. What was lost is lost anywhere in it, so it is noted
+    where the landing begins: a window that ends before the landing does needs it, too.
+    """
+    now = None
+    for number, fields in enumerate(rows):
+        now = now or connection.execute("SELECT now()").fetchall()[0][0]
+        yield LoggedChange(
+            offset=through if fields["kind"] is LoggedKind.PARTITIONS else after + 1,
+            number=_LAST + number,
+            transaction=0,
+            committed_at=now,
+            **fields,
+        )
 
 
 def _without_types(relation: Relation) -> Mapping[str, str]:

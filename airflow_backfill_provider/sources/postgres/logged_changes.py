@@ -31,6 +31,8 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
 
 NO_PARTITIONS = PartitionTrees()
 
+_BY_PRIMARY_KEY = "d"
+
 MARK_PREFIX = "airflow_backfill"
 """The prefix of the logical messages that this package writes into the database's log."""
 
@@ -52,6 +54,7 @@ def logged_changes(
     types_of: Callable[[Relation], Mapping[str, str]],
     *,
     after: int,
+    numbers_of: Callable[[Relation], Mapping[str, str]] = lambda _: {},
     trees: PartitionTrees = NO_PARTITIONS,
 ) -> Iterator[LoggedChange]:
     """
@@ -59,6 +62,7 @@ def logged_changes(
 
     :param messages: the decoded messages of whole transactions.
     :param types_of: returns the types of a table's columns, as the change log records them.
+    :param numbers_of: returns the numbers of a table's columns, as far as they are known.
     :param trees: the partitions of partitioned tables.
     :param after: leave out transactions that were committed at or before this LSN, because the log has them.
     :raises DecodingError: if messages come in an order that the protocol excludes.
@@ -88,7 +92,7 @@ def logged_changes(
             raise DecodingError(f"a {type(message).__name__.lower()} does not belong to a transaction")
         if is_logged:
             continue
-        for fields in _rows_of(message, relations, described, types_of, trees):
+        for fields in _rows_of(message, relations, described, types_of, numbers_of, trees):
             number += 1
             yield LoggedChange(number=number, **transaction, **fields)
 
@@ -119,6 +123,18 @@ def noting_repeated(
             offset = offset_of_commit(transaction.final_lsn)
             if offset <= after:
                 repeated.add((offset, transaction.xid))
+        yield message
+
+
+def noting_identities(messages: Iterable[Message | None], found: set[int]) -> Iterator[Message | None]:
+    """
+    Yield messages, and note the tables with changes whose replica identity is not the primary key.
+
+    :param found: gets the oid of each of them, or of its partition.
+    """
+    for message in messages:
+        if isinstance(message, Relation) and message.identity != _BY_PRIMARY_KEY:
+            found.add(message.oid)
         yield message
 
 
@@ -174,6 +190,7 @@ def _rows_of(
     relations: Mapping[int, Relation],
     described: dict[int, _Columns],
     types_of: Callable[[Relation], Mapping[str, str]],
+    numbers_of: Callable[[Relation], Mapping[str, str]],
     trees: PartitionTrees,
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of the rows that a message becomes."""
@@ -192,7 +209,12 @@ def _rows_of(
     if message.oid not in described:
         types = types_of(relation)
         described[message.oid] = _Columns(relation, types)
-        yield {"table": trees.table_of(message.oid), "kind": LoggedKind.COLUMNS, "new": types}
+        yield {
+            "table": trees.table_of(message.oid),
+            "kind": LoggedKind.COLUMNS,
+            "old": numbers_of(relation) or None,
+            "new": types,
+        }
     yield {"table": trees.table_of(message.oid), **_change(message, described[message.oid])}
 
 

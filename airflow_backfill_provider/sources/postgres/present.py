@@ -10,7 +10,9 @@ from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.postgres import catalog
+from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
+from airflow_backfill_provider.sources.postgres.rewrites import TableLook
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 
@@ -37,7 +39,7 @@ class PresentTable(PresentRows):
         offset is one before the first of them.
         """
         with self._source.database.session() as connection:
-            server_run = catalog.server_run(connection)
+            server_run = self._run(connection)
             newest = newest_lsn(connection)
             unseen = unseen_transactions(connection)
         self._source.landing.land(at_least=newest)
@@ -67,10 +69,20 @@ class PresentTable(PresentRows):
         """
         with self._source.database.session() as connection:
             # A crash in between ends the session.
-            if catalog.server_run(connection) != server_run:
+            if self._run(connection) != server_run:
                 return False
             self._source.slot.mark(connection, name)
         return True
+
+    def _run(self, connection: Connection) -> str:
+        """
+        Return what identifies the server's run, and the table's used columns and files.
+
+        If these change while rows are read, the readers may have taken one column for another, or seen no rows at all.
+        """
+        table, created = self._source.describe(connection), self._source.created
+        used = {column.name for column in (table if created is None else created).columns}
+        return f"{catalog.server_run(connection)} {TableLook.now(connection, table.oid).version(used)}"
 
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""

@@ -49,6 +49,11 @@ class Published:
             {OF_ALL_TABLES: _identity(*row), **{str(table): _identity(entry) for table, entry in entries}},
         )
 
+    @property
+    def tables(self) -> list[int]:
+        """The oids of the tables that the publication names."""
+        return [int(name) for name in self.identities if name != OF_ALL_TABLES]
+
     def differs_from(self, other: Published, table: str) -> bool:
         """Return whether a table is not published in the same way."""
         names = (OF_ALL_TABLES, table)

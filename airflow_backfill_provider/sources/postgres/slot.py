@@ -15,6 +15,7 @@ from psycopg import errors, sql
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
+    ConcurrentUpdateError,
     DatabaseRefusedError,
     DatabaseUnavailableError,
     UpstreamError,
@@ -22,6 +23,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.logged_changes import MARK_PREFIX
 from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
+from airflow_backfill_provider.sources.postgres.slot_owner import Claim, SlotOwner
 
 PLUGIN = "pgoutput"
 
@@ -87,21 +89,35 @@ class ReplicationSlot:
     name: str
     publication: str
 
-    def ensure(self, connection: Connection) -> int:
+    def exists(self, connection: Connection) -> bool:
+        """Return whether the slot exists."""
+        return self._row(connection) is not None
+
+    def ensure(self, connection: Connection, owner: SlotOwner) -> bool:
         """
         Create the slot, unless it exists, after what it is to return was published.
 
-        Waits for transactions in progress, because the slot does not return the changes that they made before.
-
-        :returns: an LSN; changes of transactions that are committed later are complete.
+        :param owner: whose the slot is.
+        :returns: whether it was created.
         :raises DatabaseRefusedError: if the login may not create it; with the statements to run.
         :raises DatabaseUnavailableError: if a transaction stays in progress.
+        :raises ConcurrentUpdateError: if another process creates it at the same moment, perhaps for another job.
         """
         if self._is_lost(connection):
             # Nobody can use it any more.
             self._drop(connection)
-        if self._row(connection) is None:
-            self._create(connection)
+        if self.exists(connection):
+            return False
+        return self._create(connection, owner)
+
+    def begin(self, connection: Connection) -> int:
+        """
+        Wait for transactions in progress, because the slot does not return the changes that they made before.
+
+        :returns: an LSN; changes of transactions that are committed later are complete.
+        :raises ChangeFeedGapError: if the slot is gone.
+        :raises DatabaseUnavailableError: if a transaction stays in progress.
+        """
         self.status(connection)
         return self._after_all_in_progress(connection)
 
@@ -195,21 +211,37 @@ class ReplicationSlot:
     def _row(self, connection: Connection) -> tuple[Any, ...] | None:
         return connection.execute(_STATUS, [self.name]).fetchone()
 
-    def publish(self, connection: Connection, table: DescribedTable) -> None:
+    def publish(self, connection: Connection, table: DescribedTable, owner: SlotOwner) -> None:
         """
         Create the publication, unless it exists, and publish a table.
 
+        :param owner: whose the slot is.
         :raises DatabaseRefusedError: if the login may not do that, or the publication leaves something out; with the
             statements to run.
+        :raises UpstreamError: if another job created the publication for the slot at the same moment.
+        """
+        name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
+        if self._published(connection, table.oid) is None:
+            with connection.transaction():
+                self._define(connection, sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table))
+                owner.note(connection)
+        elif self.publication == self.name:
+            owner.note(connection)
+        owner.require_not_of_others(connection, has_log=False, is_own_name=False)
+        if not self.require_publishable(connection, table):
+            self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
+
+    def require_publishable(self, connection: Connection, table: DescribedTable) -> bool:
+        """
+        Refuse a publication that leaves something out, without changing it.
+
+        :returns: whether it has the table.
+        :raises DatabaseRefusedError: with the statements to run.
         """
         published = self._published(connection, table.oid)
-        name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
         if published is None:
-            self._define(
-                connection,
-                sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table),
-            )
-            return
+            return False
+        of_table = sql.Identifier(table.schema, table.name)
         all_tables, all_operations, via_root, has_table, has_parts_only, has_ancestor = published
         if has_ancestor:
             raise DatabaseRefusedError(self._under_another_name(table))
@@ -224,8 +256,7 @@ class ReplicationSlot:
                 f"publication {self.publication} has only some rows or columns of {table.schema}.{table.name}; run: "
                 f'ALTER PUBLICATION "{self.publication}" SET TABLE ' + of_table.as_string(connection)
             )
-        if not (all_tables or has_table):
-            self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
+        return all_tables or has_table
 
     def _under_another_name(self, table: DescribedTable) -> str:
         return (
@@ -240,23 +271,28 @@ class ReplicationSlot:
     @staticmethod
     def _define(connection: Connection, statement: sql.Composed) -> None:
         try:
-            connection.execute(statement)
+            with connection.transaction():
+                connection.execute(statement)
         except errors.InsufficientPrivilege as error:
             raise DatabaseRefusedError(
                 f"the login {connection.info.user} may not define the publication; let the table's owner run: "
                 f"{statement.as_string(connection)}"
             ) from error
-        except errors.DuplicateObject:
+        except (errors.DuplicateObject, errors.UniqueViolation):
             # Another process did the same at the same time.
             return
 
-    def _create(self, connection: Connection) -> None:
+    def _create(self, connection: Connection, owner: SlotOwner) -> bool:
         try:
             with connection.transaction():
                 connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(_PATIENCE))
                 connection.execute("SELECT pg_create_logical_replication_slot(%s, %s)", [self.name, PLUGIN])
-        except errors.DuplicateObject:
-            return
+        except errors.DuplicateObject as error:
+            if owner.claim(connection, has_log=False) is Claim.OURS:
+                return False
+            raise ConcurrentUpdateError(
+                f"another process created the replication slot {self.name} at the same moment; try again"
+            ) from error
         except errors.QueryCanceled as error:
             raise self._still_in_progress() from error
         except errors.ObjectNotInPrerequisiteState as error:
@@ -272,6 +308,7 @@ class ReplicationSlot:
                 f"the login {connection.info.user} may not create a replication slot; run: ALTER ROLE "
                 f'"{connection.info.user}" REPLICATION'
             ) from error
+        return True
 
     def _after_all_in_progress(self, connection: Connection) -> int:
         """Wait until every transaction that is in progress has ended, and return the newest LSN."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
-    ConcurrentUpdateError,
     DatabaseRefusedError,
     DatabaseUnavailableError,
     UpstreamReplacedError,
@@ -32,13 +30,14 @@ from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
+from airflow_backfill_provider.sources.postgres.beginning import Beginning
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.column_identity import column_identities, pinned_numbers
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
-from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 from airflow_backfill_provider.sources.postgres.table_feed import TableFeed, table_id
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
@@ -88,54 +87,32 @@ class PostgresSource(Source):
         Create slot and change log, unless they exist, and return the point after which changes are complete.
 
         :raises DatabaseRefusedError: if the login may not create a slot; with what to do.
-        :raises UpstreamError: if the change log cannot be continued, and other jobs may read it.
+        :raises UpstreamError: if the slot belongs to another job; or if the change log cannot be continued, and other
+            jobs may read it.
         """
-        with self.database.session() as connection:
-            server = catalog.server(connection)
-            if server.wal_level != "logical":
-                raise DatabaseRefusedError(
-                    f"{self.location}: the server writes no logical replication log; set wal_level = logical, and "
-                    "restart the server"
-                )
-            table = self.describe(connection)
-            try:
-                begin = self._begin(connection, server, table)
-            except (UpstreamReplacedError, ChangeFeedGapError):
-                if not self.upstream.has_own_slot(job):
-                    raise
-                # The log cannot be continued, and no other job reads it.
-                self.slot.drop(connection)
-                self.log.drop()
-                begin = self._begin(connection, server, table)
-        return HistoryPoint(offset=Offset(begin))
+        return HistoryPoint(offset=Offset(self._beginning.make(job)))
 
-    def _begin(self, connection: Connection, server: catalog.Server, table: DescribedTable) -> int:
-        self.slot.publish(connection, table)
-        published = Published.now(connection, self.slot.publication)
-        begin, now = self.slot.ensure(connection), dt.datetime.now(dt.UTC)
-        self.log.create(self._origin(server), begin, at=now)
-        # Another job that shares the slot is refused then.
-        self.log.skip_to(
-            begin,
-            if_before=self.slot.status(connection).confirmed,
-            why=f"changes before the replication slot {self.slot.name} was created again",
-            at=now,
-            published=published.identities,
-        )
-        # If another process lands at the same time, it checks the same.
-        with suppress(ConcurrentUpdateError):
-            self.landing.land()
-        if Published.now(connection, self.slot.publication).differs_from(published, str(table.oid)):
-            raise ConcurrentUpdateError(
-                f"publication {self.slot.publication} was changed while the job was created; try again"
-            )
-        return begin
+    def require_can_begin(self, job: str) -> None:
+        """Refuse a slot that belongs to another job, and a server or a publication that cannot be used."""
+        self._beginning.require_can(job)
+
+    def has_begun(self, job: str) -> bool:
+        """Return whether the slot and the change log exist."""
+        del job
+        return self._beginning.exists()
+
+    def undo_begin(self, job: str) -> bool:
+        """Remove slot, publication and change log, unless they belong to another job."""
+        return self._beginning.remove(job)
 
     def end(self, job: str) -> None:
         """Drop the job's own slot, so that the server keeps no log for it; a slot that is shared stays."""
         if self.upstream.has_own_slot(job):
-            with self.database.session() as connection:
-                self.slot.drop(connection)
+            self._beginning.end()
+
+    @cached_property
+    def _beginning(self) -> Beginning:
+        return Beginning(self)
 
     def refresh(self) -> None:
         """Land what the slot has, in the change log, and clean that up once a day."""
@@ -154,7 +131,14 @@ class PostgresSource(Source):
     @property
     def landing(self) -> Landing:
         """Lands changes of the slot."""
-        return Landing(self.database, self.slot, self.log, self._origin_now)
+        return Landing(
+            self.database,
+            self.slot,
+            self.log,
+            self._origin_now,
+            lambda connection: self.describe(connection).oid,
+            [column.column for column in self.upstream.key],
+        )
 
     def latest(self) -> Offset:
         """
@@ -173,6 +157,7 @@ class PostgresSource(Source):
         with self.database.session() as connection:
             server = catalog.server(connection)
             table = self.describe(connection)
+            identities = column_identities(connection, table.oid)
             unpublished = self.slot.unpublished(connection, table)
         return PostgresDescription.of(
             self.location,
@@ -181,6 +166,7 @@ class PostgresSource(Source):
             table=table,
             encoding=server.encoding,
             upstream=self.upstream,
+            identities=identities,
             unpublished=unpublished,
         )
 
@@ -264,13 +250,29 @@ class PostgresSource(Source):
         """
         self.log.require_changes(self.log_table, lsn_of(after), lsn_of(up_to))
 
+    def require_same_values(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse a window in which ``ALTER TABLE`` wrote values of a used column anew.
+
+        :raises UpstreamSchemaChangedError: with the columns.
+        """
+        used = {column.name for column in upstream.columns}
+        found = self.log.rewritten_within(self.log_table, lsn_of(after), lsn_of(up_to))
+        if problems := [f"column {name} {text}" for name, text in found.items() if name in used]:
+            # If the log has changes with another type, that is the more exact reason.
+            self.require_used_columns(after, up_to, upstream)
+            raise UpstreamSchemaChangedError(
+                f"values of {self.location} changed after offset {after}, and no change of a row says so: "
+                f"{'; '.join(problems)}; rebuild the job"
+            )
+
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
         Refuse a window in which a used column was missing or had another type, as the database logged it.
 
         :raises UpstreamSchemaChangedError: with the columns and the offset.
         """
-        as_text = set(self.upstream.as_text)
+        as_text, numbers = set(self.upstream.as_text), pinned_numbers(upstream.pinned)
         for logged in self.log.columns_within(self.log_table, lsn_of(after), lsn_of(up_to)):
             problems = []
             for column in upstream.columns:
@@ -279,6 +281,8 @@ class PostgresSource(Source):
                     problems.append(f"column {column.name} was gone")
                 elif found != column.type and column.name not in as_text:
                     problems.append(f"column {column.name} was {column.type} and became {found}")
+                elif numbers.get(column.name) not in {None, logged.numbers.get(column.name, numbers.get(column.name))}:
+                    problems.append(f"another column had the name {column.name}")
             if problems:
                 raise UpstreamSchemaChangedError(
                     f"changes of {self.location} as of offset {logged.offset} do not have the columns that the job "
@@ -337,7 +341,8 @@ class PostgresSource(Source):
         return Offset(self.log.landed_through) if self.log.exists() else Offset(0)
 
     def _origin_now(self, connection: Connection) -> str:
-        return self._origin(catalog.server(connection))
+        return self.origin(catalog.server(connection))
 
-    def _origin(self, server: catalog.Server) -> str:
+    def origin(self, server: catalog.Server) -> str:
+        """Return what a change log of the slot is of."""
         return f"postgresql system {server.system}, database {server.database}, slot {self.slot.name}"

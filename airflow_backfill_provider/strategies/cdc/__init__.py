@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
 from airflow_backfill_provider.strategies.cdc.location import sample_of, table_of
@@ -21,7 +22,6 @@ from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.offset import HistoryPoint
     from airflow_backfill_provider.core.scan import Scan
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.sources.base import Source
@@ -67,9 +67,22 @@ class Cdc(Strategy):
         return evidence.cost(round(2 * evidence.bytes * evidence.used_share), parallelism=1)
 
     def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
-        """Return the point of the upstream's history after which its changes are complete."""
+        """
+        Return the point of the upstream's history after which its changes are complete.
+
+        Keys that no position can hold are refused before anything is made in the database.
+        """
         del described
+        from airflow_backfill_provider.strategies.cdc.sample import MOST_KEYS
+
+        if (present := upstream.present) is not None:
+            present.sample_keys(MOST_KEYS)
         return upstream.begin(job)
+
+    def planned_start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
+        """Return the newest known point, after the same checks; the database gets neither slot nor publication."""
+        upstream.require_can_begin(job)
+        return HistoryPoint(offset=described.offset)
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
         """Return whether the table of rows that are read ahead exists."""

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamSchemaChangedError
 from airflow_backfill_provider.sources.debezium import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from tests.connector import Connector
@@ -165,7 +165,7 @@ def test_a_reading_ends_when_all_that_it_may_have_seen_is_on_disk(events: EventS
     """I1: the server writes an asynchronous commit late, and keeps none of it in a crash before."""
     events.begin(fill=1)
     table = SnapshotTable(SnapshotDefinition(connection="shop_db", table=TABLE))
-    server_run = table.server_run()
+    server_run = table.server_run(frozenset())
     with events.server_setting("wal_writer_delay", "3s"):
         events.database.execute("SET synchronous_commit = off")
         for number in range(2):
@@ -174,7 +174,7 @@ def test_a_reading_ends_when_all_that_it_may_have_seen_is_on_disk(events: EventS
         ((end,),) = events.table("SELECT pg_current_wal_insert_lsn()::text")
         is_on_disk = f"SELECT pg_current_wal_flush_lsn() >= '{end}'"
         assert events.table(is_on_disk) == [(False,)]
-        assert table.has_kept_all(server_run)
+        assert table.has_kept_all(server_run, frozenset())
         assert events.table(is_on_disk) == [(True,)]
 
 
@@ -222,3 +222,30 @@ def test_a_snapshot_of_the_events_needs_no_database(events: EventShop) -> None:
     events.connector.land_all()
     events.finish()
     assert events.rows("id", "name") == [(30, "after")]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        (["ALTER TABLE orders ALTER name TYPE text USING upper(name)"], "column name was written anew"),
+        (["ALTER TABLE orders DROP name", "ALTER TABLE orders ADD name text"], "column name is another column now"),
+        (["ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'"], "labels of the enum of column mood"),
+    ],
+)
+@pytest.mark.parametrize("epochs", [1, 60])
+def test_ddl_that_changes_values_without_events_is_refused(
+    events: EventShop, statements: list[str], message: str, epochs: int
+) -> None:
+    """I6: while rows are read, and afterwards."""
+    events.begin(fill=40)
+    events.create(rate_limit=15)
+    for _ in range(epochs):
+        if events.epoch() is None:
+            break
+    events.run_sql("ALTER TABLE orders ALTER name SET STATISTICS 9")
+    events.database.execute("VACUUM FULL orders")
+    events.epoch()
+    events.run_sql(*statements)
+    with pytest.raises(UpstreamSchemaChangedError, match=message):
+        events.epoch()
