@@ -106,8 +106,14 @@ _VIOLATED = (
 
 _KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}"
 
-_OF_VALUE = re.compile(rf"(?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE)
-"""The error about a value or a row that cannot be read, with the column's name or what is wrong."""
+_OF_VALUE = re.compile(
+    rf"\[USER_RAISED_EXCEPTION\] (?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
+)
+"""
+The error about a value or a row that cannot be read, with the column's name or what is wrong.
+
+It begins with Spark's condition: other errors quote whole plans, in which the same words stand.
+"""
 
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 

@@ -28,12 +28,12 @@ UNREADABLE_LINE = "AIRFLOW_BACKFILL_UNREADABLE_LINE"
 
 def unchanged_value(name: str) -> Column:
     """Return a column that fails with :data:`UNCHANGED_VALUE`."""
-    return F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}"))
+    return F.raise_error(F.lit(f"{UNCHANGED_VALUE} {_on_one_line(name)}"))
 
 
 def unsupported_value(name: str) -> Column:
     """Return a column that fails with :data:`UNSUPPORTED_VALUE`."""
-    return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {name}"))
+    return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {_on_one_line(name)}"))
 
 
 def unusable_row(problem: str | Column) -> Column:
@@ -49,3 +49,8 @@ def unreadable_record(where: Column, problem: Column) -> Column:
 def unreadable_line(where: Column, problem: Column) -> Column:
     """Return a column that fails with :data:`UNREADABLE_LINE`."""
     return F.raise_error(F.concat(F.lit(f"{UNREADABLE_LINE} "), where, problem))
+
+
+def _on_one_line(name: str) -> str:
+    """Return a column's name as it is found again in Spark's message, line by line."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name)

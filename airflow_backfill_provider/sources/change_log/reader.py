@@ -63,7 +63,10 @@ class ChangeLogReader:
                 _FIRST: F.lag(F.lit(1)).over(in_transaction).isNull(),
                 _LAST: F.lead(F.lit(1)).over(in_transaction).isNull(),
                 _LAST_OF_ALL: F.lead(F.lit(1)).over(of_key).isNull(),
-                **{_filled(name): F.last(_known(name), ignorenulls=True).over(of_key) for name in sorted(self.apart)},
+                **{
+                    self._filled(name): F.last(_known(name), ignorenulls=True).over(of_key)
+                    for name in sorted(self.apart)
+                },
             }
         )
         kind = F.col(CHANGE_TYPE)
@@ -120,13 +123,17 @@ class ChangeLogReader:
                 is_old & ~F.map_contains_key(_ROW, F.lit(name)), unusable_row(problem).cast("string")
             ).otherwise(text)
         if name in self.apart:
-            filled = F.col(_filled(name)).getField("text")
-            is_known = F.coalesce(F.col(_filled(name)).getField("is_known"), F.lit(False))
+            filled = F.col(self._filled(name)).getField("text")
+            is_known = F.coalesce(F.col(self._filled(name)).getField("is_known"), F.lit(False))
             is_unknown = F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & ~is_known
             text = F.when(is_unknown, unchanged_value(name).cast("string")).otherwise(
                 F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
             )
         return typed(text, self.types[name], name).alias(name)
+
+    def _filled(self, name: str) -> str:
+        """Return the name of what is known of a column; with its number, because a name may have dots and quotes."""
+        return f"__filled_{list(self.types).index(name)}"
 
 
 def _event(kind: str, second: int, row: Column) -> Column:
@@ -143,7 +150,3 @@ def _known(name: str) -> Column:
     nothing = F.struct(F.lit(False).alias("is_known"), F.lit(None).cast("string").alias("text"))
     known = F.struct(F.lit(True).alias("is_known"), F.col(_ROW)[name].alias("text"))
     return F.when(F.col(_LEAVES), nothing).when(has_it, known)
-
-
-def _filled(name: str) -> str:
-    return f"__filled_{name}"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
-from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamNotFoundError
 from airflow_backfill_provider.sources.postgres.types import PostgresType
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -16,6 +17,9 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _PLAIN = "r"
 _READABLE_KINDS = {_PLAIN: "table", "p": "partitioned table"}
 _FULL, _PERMANENT = "f", "p"
+
+_NO_NAME = (errors.SyntaxError, errors.InvalidName, errors.FeatureNotSupported, errors.InvalidTextRepresentation)
+"""What the server says to a text that cannot be a table's name: too many dots, a quote that does not end."""
 
 _TABLE = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
@@ -176,13 +180,21 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
 
     :param connection: a session outside of a transaction.
     :param table: its name with its schema, quoted as in SQL where that is necessary.
+    :raises InvalidJobError: if the name is none of a table.
     :raises UpstreamNotFoundError: if there is no such table, or the login may not read it.
     :raises UpstreamError: if it is something else than a table with a log.
     """
-    with connection.transaction():
-        # All of it as of one moment, whatever DDL runs meanwhile.
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _described(connection, table)
+    try:
+        with connection.transaction():
+            # All of it as of one moment, whatever DDL runs meanwhile.
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return _described(connection, table)
+    except _NO_NAME:
+        # The server's own words are about its grammar.
+        raise InvalidJobError(
+            f"upstream.postgres.table: {table!r} does not name a table of database {connection.info.dbname}; write its "
+            'schema, a dot and its name, such as public.orders, and quote what SQL would quote: public."My orders"'
+        ) from None
 
 
 def _described(connection: Connection, table: str) -> DescribedTable:

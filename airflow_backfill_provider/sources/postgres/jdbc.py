@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from psycopg import sql
 from py4j.protocol import Py4JError
@@ -21,8 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.hidden_options import hide_options
+from airflow_backfill_provider.sources.postgres import session_settings
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import SESSION_SETTINGS, Database
+from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.jdbc_address import jdbc_address
 from airflow_backfill_provider.sources.postgres.key_ranges import condition
 
 FETCHED_ROWS = "10000"
@@ -43,14 +44,14 @@ _AS_WRITTEN = frozenset(
 _BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
 """Settings that the JDBC driver sets itself, to the same values; it refuses others."""
 
-_OF_DRIVER = urlencode(
-    {
-        "ApplicationName": "airflow_backfill",
-        # Of a value that comes in binary form, the driver makes a text of its own.
-        "binaryTransfer": "false",
-    }
-)
-"""Settings of the driver. They are in the address, because Spark writes the names of properties in small letters."""
+_OPTIONS = {
+    "ApplicationName": "airflow_backfill",
+    # Of a value that comes in binary form, the driver makes a text of its own.
+    "binaryTransfer": "false",
+    # Also for Spark's question for the types of a query, before which it runs no statement.
+    "options": session_settings.startup_options(without=_BY_DRIVER),
+}
+"""Options of the driver. They are in the address, because Spark writes the names of properties in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,12 @@ class JdbcTable:
         hide_options(self.spark, ["password"])
         parameters = self.database.resolved_parameters()
         ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
-        settings = "; ".join(
-            f"SET {name} TO '{value}'" for name, value in SESSION_SETTINGS.items() if name not in _BY_DRIVER
-        )
         properties: dict[str, str] = {
             "driver": DRIVER,
             "user": parameters["user"],
             "password": parameters["password"],
             "fetchsize": FETCHED_ROWS,
-            "sessionInitStatement": settings,
+            "sessionInitStatement": session_settings.statements(without=_BY_DRIVER),
             "customSchema": ", ".join(
                 f"{quote(column.name)} STRING" for column in self._columns if column.type.name in _AS_WRITTEN
             ),
@@ -99,7 +97,7 @@ class JdbcTable:
         types = {column.name: column.type.name for column in self.table.columns}
         with self._connecting():
             return self.spark.read.jdbc(
-                f"jdbc:postgresql://{parameters['host']}:{parameters['port']}/{parameters['dbname']}?{_OF_DRIVER}",
+                jdbc_address(parameters["host"], parameters["port"], parameters["dbname"], _OPTIONS),
                 f"({self._select().as_string(None)}) AS present_rows",
                 predicates=[condition(covered, self.order, types).as_string(None) for covered in ranges],
                 properties=properties,

@@ -35,6 +35,7 @@ from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
+from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
@@ -171,6 +172,8 @@ class PostgresSource(Source):
         :raises UpstreamNotFoundError: if there is no such table, or it cannot be read.
         """
         with self.database.session() as connection:
+            # Rows are read by Spark, which does not reach every server that libpq reaches.
+            require_host(self.database.connection_id, connection.info.host)
             server = catalog.server(connection)
             table = self.describe(connection)
             unpublished = self.slot.unpublished(connection, table)
