@@ -21,6 +21,7 @@ from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
 from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
 from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes, noting_repeated
+from airflow_backfill_provider.sources.postgres.marks import Marks
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
 from airflow_backfill_provider.sources.postgres.published import Published
@@ -77,9 +78,10 @@ class Landing:
         """
         with self.database.session() as connection:
             self.log.require_origin(self.origin(connection))
+            marks = Marks(self.log.ensure_secret())
             up_to = max(self.slot.status(connection).current, at_least)
             while True:
-                landed, is_all = self._land_once(connection, up_to, at_least)
+                landed, is_all = self._land_once(connection, up_to, at_least, marks)
                 if is_all:
                     return landed
 
@@ -99,7 +101,7 @@ class Landing:
         changes = logged_changes(messages, _without_types, after=self.log.landed_through, trees=trees)
         return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
 
-    def _land_once(self, connection: Connection, up_to: int, at_least: int) -> tuple[int, bool]:
+    def _land_once(self, connection: Connection, up_to: int, at_least: int, marks: Marks) -> tuple[int, bool]:
         """Land once; return how far the log is landed, and whether that is all up to an LSN."""
         # The order matters: another process may land and advance between the two.
         confirmed = self.slot.status(connection).confirmed
@@ -119,7 +121,9 @@ class Landing:
         published = Published.now(connection, self.slot.publication)
         news = published.news(self.log.published_as)
         changes = chain(
-            logged_changes(messages, lambda relation: _types_of(connection, relation), after=after, trees=trees),
+            logged_changes(
+                messages, lambda relation: _types_of(connection, relation), after=after, trees=trees, marks=marks
+            ),
             # A generator inside of deltalake's write cannot read the log.
             self._not_logged(trees, published, connection, after=after, through=through),
         )

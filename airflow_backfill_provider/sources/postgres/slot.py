@@ -20,8 +20,8 @@ from airflow_backfill_provider.core.errors import (
     UpstreamError,
 )
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.logged_changes import MARK_PREFIX
 from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
+from airflow_backfill_provider.sources.postgres.marks import BEGIN, MARK_PREFIX
 
 PLUGIN = "pgoutput"
 
@@ -288,7 +288,7 @@ class ReplicationSlot:
             raise self._still_in_progress() from error
         begin = newest_lsn(connection)
         # The first landing has at least this, and its time.
-        self.mark(connection, "begin")
+        self.mark(connection, BEGIN)
         return begin
 
     def mark(self, connection: Connection, text: str) -> int:
