@@ -45,6 +45,7 @@ from airflow_backfill_provider.sources.refusals import (
     UNREADABLE_LINE,
     UNREADABLE_RECORD,
     UNSUPPORTED_VALUE,
+    UNUSABLE_KEY,
     UNUSABLE_ROW,
 )
 
@@ -94,6 +95,11 @@ _DATABASE_LOST = re.compile(
 )
 """The error of a task whose connection to a database ended, or could not be made."""
 
+_NO_TEXT = re.compile(
+    r"org\.postgresql\.util\.PSQLException: ERROR: (?:character with byte sequence|invalid byte sequence for encoding)"
+)
+"""The error of a database that cannot convert a text to Unicode."""
+
 _VIOLATED = (
     "CHECK_CONSTRAINT_VIOLATION",
     "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
@@ -104,7 +110,7 @@ _VIOLATED = (
 )
 """Conditions of a row that violates a constraint of its table."""
 
-_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}"
+_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_KEY}|{UNUSABLE_ROW}"
 
 _OF_VALUE = re.compile(
     rf"\[USER_RAISED_EXCEPTION\] (?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
@@ -136,6 +142,12 @@ def _raise_for_value(error: BaseException, what: str) -> None:
     name = found["about"]
     if found["kind"] == UNUSABLE_ROW:
         raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
+    if found["kind"] == UNUSABLE_KEY:
+        raise UnsupportedValueError(
+            f"{what}: a row has a key in column {name} that is infinite, NaN, or in a year before 1 or after 9999, and "
+            "such keys are not ordered alike everywhere; correct or delete the row in the database, and run the next "
+            "epoch"
+        ) from None
     if found["kind"] == UNREADABLE_LINE:
         raise UnsupportedValueError(
             f"{what}: {name}; correct upstream.files.schema or the file, and rebuild the job"
@@ -152,7 +164,7 @@ def _raise_for_value(error: BaseException, what: str) -> None:
         ) from None
     raise UnsupportedValueError(
         f"{what}: a value of column {name} has no counterpart in the column's type, such as infinity or NaN; correct "
-        "the row, or read the column as text (as_text) and rebuild the job"
+        "the row and run the next epoch, or read the column as text (as_text) and rebuild the job"
     ) from None
 
 
@@ -171,7 +183,12 @@ def _raise_for_row(error: BaseException, what: str) -> None:
 
 
 def _raise_for_database(error: BaseException, what: str) -> None:
-    """Raise the error for a connection to a database that ended, if one did."""
+    """Raise the error of a database over whose connection rows are read, if there is one."""
+    if _NO_TEXT.search(str(error)):
+        raise UnsupportedValueError(
+            f"{what}: a text in the table has bytes without a counterpart in Unicode; correct the row and run the next "
+            "epoch, or leave its column out of the query and rebuild the job"
+        ) from None
     if _DATABASE_LOST.search(str(error)):
         raise DatabaseUnavailableError(
             f"{what}: the database ended a connection over which rows were read; nothing is lost, try again"

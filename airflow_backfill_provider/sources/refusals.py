@@ -19,6 +19,9 @@ UNUSABLE_ROW = "AIRFLOW_BACKFILL_UNUSABLE_ROW"
 """The error for a row of the upstream that means nothing. What is wrong with it follows."""
 
 
+UNUSABLE_KEY = "AIRFLOW_BACKFILL_UNUSABLE_KEY"
+"""The error for a key that is not ordered alike everywhere. The column's name follows."""
+
 UNREADABLE_RECORD = "AIRFLOW_BACKFILL_UNREADABLE_RECORD"
 """The error for a record that its format cannot read. Where it is and what is wrong follow."""
 
@@ -34,6 +37,11 @@ def unchanged_value(name: str) -> Column:
 def unsupported_value(name: str) -> Column:
     """Return a column that fails with :data:`UNSUPPORTED_VALUE`."""
     return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {_on_one_line(name)}"))
+
+
+def unusable_key(name: str) -> Column:
+    """Return a column that fails with :data:`UNUSABLE_KEY`."""
+    return F.raise_error(F.lit(f"{UNUSABLE_KEY} {_on_one_line(name)}"))
 
 
 def unusable_row(problem: str | Column) -> Column:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.changes import UNREADABLE, LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
-from airflow_backfill_provider.sources.change_log.texts import typed
+from airflow_backfill_provider.sources.change_log.texts import is_strange_key, typed, typed_key
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
-from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
+from airflow_backfill_provider.sources.refusals import unchanged_value, unsupported_value, unusable_row
 
 _EVENT, _NUMBER, _ROW, _LEAVES = "__event", "__number", "__row", "__leaves"
 _STAYS = "__stays"
@@ -72,6 +72,8 @@ class ChangeLogReader:
         kind = F.col(CHANGE_TYPE)
         is_old = kind.isin("delete", _PREIMAGE)
         kept = ordered.filter((F.col(_FIRST) & is_old) | F.col(_LAST)).filter((kind != _PREIMAGE) | F.col(_FIRST))
+        # The view cannot have a row with such a key. So if the row is gone, nothing has happened.
+        kept = kept.filter(self._matters | ~reduce(or_, (self._is_strange(name) for name in self.key)))
         return kept.select(*(self._column(name) for name in self.types), CHANGE_TYPE, CHANGE_OFFSET)
 
     def _events(self, after: int, up_to: int) -> DataFrame:
@@ -122,14 +124,26 @@ class ChangeLogReader:
             text = F.when(
                 is_old & ~F.map_contains_key(_ROW, F.lit(name)), unusable_row(problem).cast("string")
             ).otherwise(text)
+            return typed_key(text, self.types[name], name).alias(name)
         if name in self.apart:
             filled = F.col(self._filled(name)).getField("text")
             is_known = F.coalesce(F.col(self._filled(name)).getField("is_known"), F.lit(False))
-            is_unknown = F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & ~is_known
+            is_unknown = self._matters & ~is_known
             text = F.when(is_unknown, unchanged_value(name).cast("string")).otherwise(
                 F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
             )
-        return typed(text, self.types[name], name).alias(name)
+        if self.types[name] == "string":
+            is_unreadable = F.coalesce(text == UNREADABLE, F.lit(False))
+            text = F.when(is_unreadable & self._matters, unsupported_value(name).cast("string")).otherwise(text)
+        return typed(text, self.types[name], name, self._matters).alias(name)
+
+    @property
+    def _matters(self) -> Column:
+        """Whether an event leaves the row of its key, so that its values count. Nobody reads the others."""
+        return F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE)
+
+    def _is_strange(self, name: str) -> Column:
+        return is_strange_key(F.col(_ROW)[name], self.types[name])
 
     def _filled(self, name: str) -> str:
         """Return the name of what is known of a column; with its number, because a name may have dots and quotes."""

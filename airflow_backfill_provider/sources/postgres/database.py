@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.connections import connection_fields, variab
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError, InvalidJobError
 from airflow_backfill_provider.sources.postgres import session_settings
 from airflow_backfill_provider.sources.postgres.connect_errors import line_to_show, not_connected
+from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
 
 _KINDS = frozenset({"postgres", "postgresql"})
 
@@ -98,6 +99,7 @@ class Database:
         """
         with self.session() as connection:
             info = connection.info
+            require_host(self.connection_id, info.host)
             given = info.get_parameters()
             return {
                 "host": info.host,
@@ -138,7 +140,7 @@ class Database:
                 autocommit=True,
             )
             try:
-                self._require_primary(connection)
+                self._require_usable(connection)
                 # libpq sends what its environment says after the options.
                 connection.execute(session_settings.statements().encode())
             except BaseException:
@@ -146,17 +148,8 @@ class Database:
                 raise
             return connection
 
-    def _require_primary(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        """
-        Refuse a standby, also one of PostgreSQL 16, which may have slots: nobody can write a mark there.
-
-        :raises DatabaseRefusedError: with what to do.
-        """
-        if connection.info.parameter_status("in_hot_standby") == "on":
-            raise DatabaseRefusedError(
-                f"{self.connection_id}: the server at {connection.info.host} is a standby, and a job writes marks into "
-                "the log, which only the primary does; let the connection name the primary"
-            )
+    def _require_usable(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """Refuse a server that cannot do what is needed; by default none."""
 
     def jdbc_failed(self, text: str) -> DatabaseUnavailableError | DatabaseRefusedError:
         """Return the error for a connection that the JDBC driver could not make, although libpq could."""
@@ -201,6 +194,23 @@ class Database:
             # libpq looks services up when it connects.
             return self._no_connection()
         return not_connected(self.connection_id, line_to_show(error), user=self.parameters().get("user", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class PrimaryDatabase(Database):
+    """A PostgreSQL database on a server that is no standby."""
+
+    def _require_usable(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """
+        Refuse a standby, also one of PostgreSQL 16, which may have slots: nobody can write a mark there.
+
+        :raises DatabaseRefusedError: with what to do.
+        """
+        if connection.info.parameter_status("in_hot_standby") == "on":
+            raise DatabaseRefusedError(
+                f"{self.connection_id}: the server at {connection.info.host} is a standby, and a job writes marks into "
+                "the log, which only the primary does; let the connection name the primary"
+            )
 
 
 def _described(error: psycopg.Error) -> str:

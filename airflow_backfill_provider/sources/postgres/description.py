@@ -14,6 +14,9 @@ from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 
+_WITHOUT_ENCODING = frozenset({"SQL_ASCII", "MULE_INTERNAL"})
+"""Encodings of databases that the server converts to no other one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresDescription(UpstreamDescription):
@@ -90,6 +93,12 @@ class PostgresDescription(UpstreamDescription):
         :param used: the columns that the job uses.
         :raises InvalidJobError: with the columns.
         """
+        if self.encoding in _WITHOUT_ENCODING:
+            raise InvalidJobError(
+                f"upstream.postgres.connection: the database of {self.location} is encoded in {self.encoding}, which "
+                "says nothing about what bytes mean, so its texts cannot be read; copy it into a database in UTF8 "
+                "(pg_dump --encoding, and pg_restore)"
+            )
         for column in self.table.columns:
             if column.name not in used:
                 continue

@@ -11,6 +11,7 @@ from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, Position
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.key_ranges import in_order
+from airflow_backfill_provider.sources.postgres.key_values import is_strange
 from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
 
 _PAGE_BYTES = 8192
@@ -29,10 +30,14 @@ def sampled_keys(connection: Connection, table: DescribedTable, order: KeyOrder,
     sampled: sql.Composable = sql.SQL("")
     if percent is not None:
         sampled = sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(percent)
-    statement = sql.SQL("SELECT {} FROM {} {} ORDER BY {}").format(
+    strange = is_strange(order.names, types)
+    # A key that came since the job's creation; any other keys are as good.
+    usual = sql.SQL("") if strange is None else sql.SQL("WHERE NOT ({})").format(strange)
+    statement = sql.SQL("SELECT {} FROM {} {} {} ORDER BY {}").format(
         sql.SQL(", ").join(_key_text(name, types[name], number) for number, name in enumerate(order.names)),
         sql.Identifier(table.schema, table.name),
         sampled,
+        usual,
         in_order(order, types),
     )
     found = connection.execute(statement).fetchall()

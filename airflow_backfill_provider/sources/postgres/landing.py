@@ -8,7 +8,7 @@ landing skips the transactions that the log has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,8 +23,9 @@ from airflow_backfill_provider.sources.postgres.database import Database, SlotIn
 from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes, noting_repeated
 from airflow_backfill_provider.sources.postgres.marks import Marks
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
-from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
+from airflow_backfill_provider.sources.postgres.pgoutput import Message, Relation, decode
 from airflow_backfill_provider.sources.postgres.published import Published
+from airflow_backfill_provider.sources.postgres.server_texts import NOT_CONVERTED, ServerTexts
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 
 MOST_BYTES = 1 << 30
@@ -96,7 +97,7 @@ class Landing:
         :raises SlotInUseError: if another process uses the slot at the moment.
         """
         status = self.slot.status(connection)
-        messages = map(decode, self.slot.peek(connection, status.current))
+        messages = self._messages(status.current)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         changes = logged_changes(messages, _without_types, after=self.log.landed_through, trees=trees)
         return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
@@ -116,7 +117,7 @@ class Landing:
             self._require_reached(connection, after)
             return after, True
         repeated = set[tuple[int, int]]()
-        messages = noting_repeated(map(decode, self.slot.peek(connection, through)), after, repeated)
+        messages = noting_repeated(self._messages(through), after, repeated)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         published = Published.now(connection, self.slot.publication)
         news = published.news(self.log.published_as)
@@ -138,6 +139,21 @@ class Landing:
         self.slot.advance(connection, through)
         logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
         return through, through == up_to
+
+    def _messages(self, up_to: int) -> Iterator[Message | None]:
+        """Yield what the slot has before an LSN, through a session of its own."""
+        with self.database.session() as connection:
+            try:
+                yield from map(decode, self.slot.peek(connection, up_to))
+            except NOT_CONVERTED:
+                # Some bytes have no counterpart in Unicode, maybe in a column that no job uses. Nothing has come yet:
+                # the server decodes all messages before it returns the first.
+                texts = ServerTexts(connection)
+                yield from (decode(message, texts.text) for message in self._unconverted(up_to))
+
+    def _unconverted(self, up_to: int) -> Iterator[bytes]:
+        with self.database.session() as connection:
+            yield from self.slot.peek_unconverted(connection, up_to)
 
     def _require_reached(self, connection: Connection, landed: int) -> None:
         """

@@ -28,9 +28,6 @@ PLUGIN = "pgoutput"
 _LOST = "lost"
 """The state of a slot that needs log which the server has removed."""
 
-_FETCHED = 2_000
-"""How many messages are fetched at a time."""
-
 _PATIENCE = "60s"
 """How long the creation of a slot waits for transactions that are in progress."""
 
@@ -52,9 +49,10 @@ SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtrun
 FROM pg_publication p WHERE p.pubname = %s
 """
 
+# The plugin reads a list of names in SQL. The name comes as bytes, because a session may have no encoding.
 _PEEK = """
-SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1',
-                                                     'publication_names', %s, 'messages', 'true')
+SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1', 'publication_names',
+                                                     quote_ident(convert_from(%s, 'UTF8')), 'messages', 'true')
 """
 
 
@@ -152,14 +150,24 @@ class ReplicationSlot:
         """
         Yield the messages of whole transactions that were committed before an LSN, without consuming them.
 
+        They come one by one, because one may be as large as a thousand others.
+
+        :param connection: a session that is used for nothing else meanwhile.
         :raises ChangeFeedGapError: if the slot is gone.
         """
         self.status(connection)
-        with connection.transaction(), connection.cursor(name="peek", binary=True) as cursor:
-            cursor.itersize = _FETCHED
+        yield from self._messages(connection, up_to)
+
+    def peek_unconverted(self, connection: Connection, up_to: int) -> Iterator[bytes]:
+        """Yield the same messages with all texts in the encoding of the database; the session has none afterwards."""
+        self.status(connection)
+        connection.execute("SET client_encoding TO 'SQL_ASCII'")
+        yield from self._messages(connection, up_to)
+
+    def _messages(self, connection: Connection, up_to: int) -> Iterator[bytes]:
+        with connection.cursor(binary=True) as cursor:
             try:
-                cursor.execute(_PEEK, [self.name, lsn_text(up_to), self.publication])
-                for (message,) in cursor:
+                for (message,) in cursor.stream(_PEEK, [self.name, lsn_text(up_to), self.publication.encode()]):
                     yield message
             except errors.UndefinedObject as error:
                 # Also if it was created again: it did not exist when the changes were made.

@@ -33,9 +33,10 @@ from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.database import PrimaryDatabase
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
+from airflow_backfill_provider.sources.postgres.key_values import require_usual_keys
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
@@ -69,7 +70,7 @@ class PostgresSource(Source):
         self.upstream = upstream
         self.created = created
         self._storage_options = storage_options
-        self.database = Database(upstream.connection)
+        self.database = PrimaryDatabase(upstream.connection)
         self.slot = ReplicationSlot(upstream.slot, upstream.publication)
         self.log = ChangeLog(upstream.change_log, storage_options)
 
@@ -89,6 +90,7 @@ class PostgresSource(Source):
         Create slot and change log, unless they exist, and return the point after which changes are complete.
 
         :raises DatabaseRefusedError: if the login may not create a slot; with what to do.
+        :raises UnsupportedValueError: if a row's key cannot be ordered.
         :raises UpstreamError: if the change log cannot be continued, and other jobs may read it.
         """
         with self.database.session() as connection:
@@ -99,6 +101,8 @@ class PostgresSource(Source):
                     "restart the server"
                 )
             table = self.describe(connection)
+            key = [column.column for column in self.upstream.key]
+            require_usual_keys(connection, self.location, table, key)
             try:
                 begin = self._begin(connection, server, table)
             except (UpstreamReplacedError, ChangeFeedGapError):

@@ -36,8 +36,8 @@ ENVIRONMENT = {"PGDATESTYLE": "German", "PGTZ": "Asia/Tokyo", "PGCLIENTENCODING"
 
 COLUMNS = "at timestamptz, day date, lasts interval, bytes bytea, number float8, names text[], doc xml, note text"
 VALUES = (
-    r"('2026-03-29 02:30+01', '2026-03-04', '1 day 2 hours', '\x00ff', 0.30000000000000004, "
-    r"""'{a,"NULL",NULL}', XMLPARSE(CONTENT 'a<b/>'), 'ä\b')"""
+    r"'2026-03-29 02:30+01'::timestamptz, '2026-03-04'::date, '1 day 2 hours'::interval, '\x00ff'::bytea, "
+    r"""0.30000000000000004::float8, '{a,"NULL",NULL}'::text[], XMLPARSE(CONTENT 'a<b/>'), 'ä\b'"""
 )
 
 
@@ -47,7 +47,7 @@ def test_no_setting_of_a_role_ends_a_reading_or_changes_a_value(
     """I1, I6: from the table and from the log, also with settings in the environment of the process."""
     shop.run_sql(
         f"CREATE TABLE orders (id int PRIMARY KEY, {COLUMNS})",
-        f"INSERT INTO orders SELECT i, t.* FROM generate_series(1, 2000) i, (VALUES {VALUES}) t",
+        f"INSERT INTO orders SELECT i, {VALUES} FROM generate_series(1, 2000) i",
         "CREATE ROLE busy LOGIN SUPERUSER PASSWORD 'x'",
     )
     try:
@@ -57,9 +57,9 @@ def test_no_setting_of_a_role_ends_a_reading_or_changes_a_value(
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", postgres.uri(shop.database.info.dbname, "busy", "x"))
         shop.create(rate_limit=1500)
-        shop.run_sql(f"INSERT INTO orders SELECT i, t.* FROM generate_series(3001, 3003) i, (VALUES {VALUES}) t")
+        shop.run_sql(f"INSERT INTO orders SELECT i, {VALUES} FROM generate_series(3001, 3003) i")
         shop.finish()
-        shop.run_sql(f"INSERT INTO orders SELECT i, t.* FROM generate_series(5001, 5003) i, (VALUES {VALUES}) t")
+        shop.run_sql(f"INSERT INTO orders SELECT i, {VALUES} FROM generate_series(5001, 5003) i")
         assert shop.epoch() is not None
         shop.assert_truth()
         columns = [column.split()[0] for column in COLUMNS.split(", ")]
