@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from psycopg import sql
+
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError
 
 _OF_TLS = re.compile(r"certificate|certification path|host ?name .* verif|does not support SSL", re.IGNORECASE)
@@ -51,6 +53,7 @@ _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r'conversion between UTF8 and (?P<encoding>\w+) is not supported'),
         "the database's encoding has no conversion to Unicode ({text}); copy the database into one in UTF8",
     ),
+    (re.compile(r"permission denied for"), "the login lacks a right ({text}); grant it"),
     (re.compile(r'password authentication failed|no pg_hba\.conf entry|role ".*" does not exist'), _LOGIN),
 )
 """The server's or the driver's words → what is wrong and what to do; a name in the words is quoted for SQL."""
@@ -82,4 +85,4 @@ def not_connected(
 
 
 def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return sql.Identifier(name).as_string()

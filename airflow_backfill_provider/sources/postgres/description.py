@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, InvalidJobError, UpstreamError
+from psycopg import sql
+
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, DatabaseRefusedError, InvalidJobError, UpstreamError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -92,6 +94,7 @@ class PostgresDescription(UpstreamDescription):
 
         :param used: the columns that the job uses.
         :raises InvalidJobError: with the columns.
+        :raises DatabaseRefusedError: if the login may not read one; with the statement to run.
         """
         if self.encoding in _WITHOUT_ENCODING:
             raise InvalidJobError(
@@ -107,11 +110,21 @@ class PostgresDescription(UpstreamDescription):
                     f"query: column {column.name!r} of {self.location} has type {column.type}, which has no "
                     f"counterpart; leave it out, or name it in upstream.postgres.as_text to read it as text"
                 )
+            if not column.readable:
+                unreadable = [found.name for found in self.table.columns if found.name in used and not found.readable]
+                raise DatabaseRefusedError(
+                    f"the login {self.table.login} may not read column {', '.join(unreadable)} of {self.location}; "
+                    f"run: {self._grant(unreadable)}"
+                )
             if column.generated:
                 raise InvalidJobError(
                     f"query: column {column.name!r} of {self.location} is generated, and PostgreSQL's log has no such "
                     "columns; write its expression in the query instead"
                 )
+
+    def _grant(self, columns: list[str]) -> str:
+        names = ", ".join(map(_quoted, columns))
+        return f"GRANT SELECT ({names}) ON {self.upstream.table} TO {_quoted(self.table.login)}"
 
     def _require_identity(self, key: list[str]) -> None:
         """Refuse a table whose log does not say which row was changed."""
@@ -122,3 +135,7 @@ class PostgresDescription(UpstreamDescription):
             f"{', '.join(self.table.identity_key) or 'nothing'}, not by {', '.join(key)}; run: ALTER TABLE "
             f"{self.upstream.table} REPLICA IDENTITY FULL, or REPLICA IDENTITY USING INDEX with the key's index"
         )
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string()

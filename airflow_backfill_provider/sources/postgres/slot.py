@@ -22,6 +22,13 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
 from airflow_backfill_provider.sources.postgres.marks import BEGIN, MARK_PREFIX
+from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
+from airflow_backfill_provider.sources.postgres.rights import (
+    NO_LOGICAL_LOG,
+    NO_SLOT_LEFT,
+    may_not_publish,
+    may_not_replicate,
+)
 
 PLUGIN = "pgoutput"
 
@@ -40,13 +47,17 @@ FROM pg_replication_slots WHERE slot_name = %s
 # The columns for some rows and some columns of a table are new in PostgreSQL 15.
 _PUBLISHED = """
 SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, p.pubviaroot,
-       EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid),
-       EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid
-               AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL)),
-       EXISTS (SELECT FROM pg_partition_ancestors(%s::bigint::oid::regclass) a
+       s.oid IS NOT NULL OR r.oid IS NOT NULL,
+       s.oid IS NULL AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL),
+       EXISTS (SELECT FROM pg_partition_ancestors(c.oid) a JOIN pg_class k ON k.oid = a.relid
                LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = a.relid
-               WHERE a.relid <> %s::bigint::oid AND (p.puballtables OR r.oid IS NOT NULL))
-FROM pg_publication p WHERE p.pubname = %s
+               LEFT JOIN {published_schemas} s ON s.pnpubid = p.oid AND s.pnnspid = k.relnamespace
+               WHERE a.relid <> c.oid AND (p.puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL))
+FROM pg_publication p
+JOIN pg_class c ON c.oid = %s::bigint::oid
+LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
+LEFT JOIN {published_schemas} s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace
+WHERE p.pubname = %s
 """
 
 # The plugin reads a list of names in SQL. The name comes as bytes, because a session may have no encoding.
@@ -210,14 +221,20 @@ class ReplicationSlot:
         :raises DatabaseRefusedError: if the login may not do that, or the publication leaves something out; with the
             statements to run.
         """
+        statement = self.to_publish(connection, table)
+        if statement is not None:
+            self._define(connection, statement)
+
+    def to_publish(self, connection: Connection, table: DescribedTable) -> sql.Composed | None:
+        """
+        Return the statement that publishes a table; ``None`` if it is published.
+
+        :raises DatabaseRefusedError: if the publication leaves something out; with the statements to run.
+        """
         published = self._published(connection, table.oid)
         name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
         if published is None:
-            self._define(
-                connection,
-                sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table),
-            )
-            return
+            return sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table)
         all_tables, all_operations, via_root, has_table, has_parts_only, has_ancestor = published
         if has_ancestor:
             raise DatabaseRefusedError(self._under_another_name(table))
@@ -232,8 +249,9 @@ class ReplicationSlot:
                 f"publication {self.publication} has only some rows or columns of {table.schema}.{table.name}; run: "
                 f'ALTER PUBLICATION "{self.publication}" SET TABLE ' + of_table.as_string(connection)
             )
-        if not (all_tables or has_table):
-            self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
+        if all_tables or has_table:
+            return None
+        return sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table)
 
     def _under_another_name(self, table: DescribedTable) -> str:
         return (
@@ -243,17 +261,15 @@ class ReplicationSlot:
 
     def _published(self, connection: Connection, oid: int) -> tuple[bool, bool, bool, bool, bool, bool] | None:
         """Return what the publication has; ``None`` if there is none."""
-        return connection.execute(_PUBLISHED, [oid, oid, oid, oid, self.publication]).fetchone()
+        query = with_published_schemas(connection, _PUBLISHED)
+        return connection.execute(query, [oid, self.publication]).fetchone()
 
     @staticmethod
     def _define(connection: Connection, statement: sql.Composed) -> None:
         try:
             connection.execute(statement)
         except errors.InsufficientPrivilege as error:
-            raise DatabaseRefusedError(
-                f"the login {connection.info.user} may not define the publication; let the table's owner run: "
-                f"{statement.as_string(connection)}"
-            ) from error
+            raise DatabaseRefusedError(may_not_publish(connection, statement)) from error
         except errors.DuplicateObject:
             # Another process did the same at the same time.
             return
@@ -268,18 +284,11 @@ class ReplicationSlot:
         except errors.QueryCanceled as error:
             raise self._still_in_progress() from error
         except errors.ObjectNotInPrerequisiteState as error:
-            raise DatabaseRefusedError(
-                "the server does not write what logical replication needs; set wal_level = logical and restart it"
-            ) from error
+            raise DatabaseRefusedError(NO_LOGICAL_LOG) from error
         except errors.ConfigurationLimitExceeded as error:
-            raise DatabaseRefusedError(
-                "all replication slots of the server are in use; raise max_replication_slots, or drop unused slots"
-            ) from error
+            raise DatabaseRefusedError(NO_SLOT_LEFT) from error
         except errors.InsufficientPrivilege as error:
-            raise DatabaseRefusedError(
-                f"the login {connection.info.user} may not create a replication slot; run: ALTER ROLE "
-                f'"{connection.info.user}" REPLICATION'
-            ) from error
+            raise DatabaseRefusedError(may_not_replicate(connection)) from error
 
     def _after_all_in_progress(self, connection: Connection) -> int:
         """Wait until every transaction that is in progress has ended, and return the newest LSN."""

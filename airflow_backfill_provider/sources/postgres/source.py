@@ -41,6 +41,7 @@ from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
 from airflow_backfill_provider.sources.postgres.published import Published
+from airflow_backfill_provider.sources.postgres.rights import missing_rights
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 from airflow_backfill_provider.sources.postgres.table_feed import TableFeed, table_id
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
@@ -95,12 +96,9 @@ class PostgresSource(Source):
         """
         with self.database.session() as connection:
             server = catalog.server(connection)
-            if server.wal_level != "logical":
-                raise DatabaseRefusedError(
-                    f"{self.location}: the server writes no logical replication log; set wal_level = logical, and "
-                    "restart the server"
-                )
             table = self.describe(connection)
+            if missing := self._missing_rights(connection, table):
+                raise DatabaseRefusedError(f"{self.location}: {'; and '.join(missing)}")
             key = [column.column for column in self.upstream.key]
             require_usual_keys(connection, self.location, table, key)
             try:
@@ -113,6 +111,30 @@ class PostgresSource(Source):
                 self.log.drop()
                 begin = self._begin(connection, server, table)
         return HistoryPoint(offset=Offset(begin))
+
+    def missing_rights(self) -> Sequence[str]:
+        """
+        Return what the login or the server lacks so that the job can be created, each with what to do.
+
+        :raises DatabaseUnavailableError: if the database does not answer.
+        """
+        with self.database.session() as connection:
+            return self._missing_rights(connection, self.describe(connection))
+
+    def _missing_rights(self, connection: Connection, table: DescribedTable) -> list[str]:
+        try:
+            to_publish = self.slot.to_publish(connection, table)
+        except DatabaseRefusedError as error:
+            return [str(error)]
+        return list(
+            missing_rights(
+                connection,
+                slot=self.slot.name,
+                publication=self.slot.publication,
+                table=table,
+                to_publish=to_publish,
+            )
+        )
 
     def _begin(self, connection: Connection, server: catalog.Server, table: DescribedTable) -> int:
         self.slot.publish(connection, table)
