@@ -38,7 +38,7 @@ UNREADABLE = "\0"
 
 _BATCH = 20_000
 _BATCH_CHARACTERS = 16 << 20
-"""How many rows are converted at a time, and about how much text: a row may have a thousand times as much as another."""
+"""How many rows are converted at a time, and about how much text: one row may be as long as a thousand others."""
 
 
 class LoggedKind(StrEnum):

@@ -8,7 +8,12 @@ from typing import Self
 
 from psycopg import sql
 
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, DatabaseRefusedError, InvalidJobError, UpstreamError
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    DatabaseRefusedError,
+    InvalidJobError,
+    UpstreamError,
+)
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription

@@ -32,6 +32,7 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
 
 NO_PARTITIONS = PartitionTrees()
 
+
 def offset_of_commit(lsn: int) -> int:
     """
     Return the offset of a transaction.

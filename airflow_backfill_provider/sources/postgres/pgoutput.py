@@ -29,7 +29,7 @@ Texts = Callable[[bytes], str]
 
 
 def text_of(value: bytes) -> str:
-    """Return a text in UTF-8; :data:`UNREADABLE` for bytes that are none, as a database without an encoding has them."""
+    """Return a text in UTF-8; :data:`UNREADABLE` for bytes that are none: a database may have no encoding."""
     try:
         return value.decode()
     except UnicodeDecodeError:

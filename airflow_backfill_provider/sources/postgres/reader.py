@@ -89,7 +89,10 @@ class PostgresReader(SourceReader):
         table = JdbcTable(self._spark, self._source.database, described.table, tuple(types), order)
         key = set(order.names)
         return table.rows(ranges).select(
-            *((typed_key if name in key else typed)(column(name), kind, name).alias(name) for name, kind in types.items())
+            *(
+                (typed_key if name in key else typed)(column(name), kind, name).alias(name)
+                for name, kind in types.items()
+            )
         )
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:

@@ -1,9 +1,9 @@
 """
 Texts in the encoding of a database, of which some bytes have no counterpart in Unicode.
 
-If a server cannot convert one value, it returns no message at all. So the messages are taken as they are stored, and the
-server converts each value by itself. Its conversions are not those of Python, and a value must be the same as in the
-table.
+If a server cannot convert one value, it returns no message at all. So the messages are taken as they are stored, and
+the server converts each value by itself. Its conversions are not those of Python, and a value must be the same as in
+the table.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from demo.postgres.cluster import HOST, SUPERUSER, give, run_program
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PASSWORD, PostgresServer
-from tests.ports import free_port
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark

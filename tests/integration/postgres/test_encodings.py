@@ -1,8 +1,9 @@
-"""Databases in other encodings than UTF-8, and bytes that are no text: nothing is stuck, nothing becomes another text."""
+"""Databases in other encodings than UTF-8, and bytes that are no text: nothing is stuck, no text becomes another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -21,7 +22,7 @@ Encoded = Callable[[str], Shop]
 
 @pytest.fixture
 def encoded(
-    postgres: PostgresServer, spark: SparkSession, lake: object, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Encoded]:
     """Make a shop whose database has an encoding."""
     shops: list[Shop] = []
@@ -35,7 +36,7 @@ def encoded(
                 )
             )
         monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", postgres.uri(name))
-        shops.append(Shop(spark, lake, postgres.connect(name)))  # type: ignore[arg-type]
+        shops.append(Shop(spark, lake, postgres.connect(name)))
         return shops[-1]
 
     try:

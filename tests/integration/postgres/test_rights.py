@@ -53,7 +53,7 @@ def test_a_login_that_may_only_read_is_refused_with_each_statement_to_run(reader
     run_statements_of(reader, refusal(reader))
     message = refusal(reader)
     assert message == (
-        f'shop_db: public.orders: the login {ROLE} may not create a replication slot; run: ALTER ROLE {QUOTED} '
+        f"shop_db: public.orders: the login {ROLE} may not create a replication slot; run: ALTER ROLE {QUOTED} "
         f"REPLICATION; and the login {ROLE} may not define the publication; let the table's owner run: CREATE "
         f'PUBLICATION "{PUBLICATION}" FOR TABLE "public"."orders"'
     )
@@ -141,7 +141,9 @@ def test_partitions_of_a_published_schema_are_those_of_their_table(shop: Shop) -
 @pytest.mark.exhaustive
 def test_a_table_that_left_its_published_schema_and_came_back_is_a_gap(shop: Shop) -> None:
     """I6: whoever looks only at both ends sees a published table. Other DDL is none."""
-    shop.run_sql(ORDERS, ROWS, "CREATE SCHEMA elsewhere", f"CREATE PUBLICATION {PUBLICATION} FOR TABLES IN SCHEMA public")
+    shop.run_sql(
+        ORDERS, ROWS, "CREATE SCHEMA elsewhere", f"CREATE PUBLICATION {PUBLICATION} FOR TABLES IN SCHEMA public"
+    )
     shop.create(query="SELECT id, name FROM upstream")
     shop.finish()
     shop.run_sql("ALTER TABLE orders ADD COLUMN more int", "ALTER TABLE orders OWNER TO pg_database_owner")

@@ -65,10 +65,12 @@ def test_no_setting_of_a_role_ends_a_reading_or_changes_a_value(
         columns = [column.split()[0] for column in COLUMNS.split(", ")]
         rows = shop.view().select(*columns).distinct().collect()
         assert [row["number"] for row in rows] == [0.30000000000000004]
-        assert (bytes(rows[0]["bytes"]), rows[0]["names"], rows[0]["note"]) == (b"\x00\xff", ["a", "NULL", None], r"ä\b")
+        assert (bytes(rows[0]["bytes"]), rows[0]["names"], rows[0]["note"]) == (
+            b"\x00\xff",
+            ["a", "NULL", None],
+            r"ä\b",
+        )
         assert (rows[0]["lasts"], str(rows[0]["day"]), rows[0]["doc"]) == ("P1DT2H", "2026-03-04", "a<b/>")
     finally:
         monkeypatch.undo()
         shop.database.execute("DROP OWNED BY busy CASCADE; DROP ROLE busy")
-
-

@@ -43,6 +43,8 @@ def test_a_host_that_would_be_read_as_something_else_is_refused(host):
         require_host("shop_db", host)
 
 
-@pytest.mark.parametrize("host", ["localhost", "db-1.internal", "db_1", "::1", "fe80::1%eth0", "2001:db8::ff00:42:8329"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "db-1.internal", "db_1", "::1", "fe80::1%eth0", "2001:db8::ff00:42:8329"]
+)
 def test_names_and_addresses_of_hosts_are_accepted(host):
     require_host("shop_db", host)

@@ -36,9 +36,9 @@ def test_wider_rows_come_fewer_at_a_time_and_each_row_is_in_one_class():
 def test_the_server_need_not_read_a_long_value_to_know_its_width():
     """The length of a text is stored beside it; of other types only whether they are compressed."""
     ((usual, _), *_) = classes_of(COLUMNS[1:2], has_long_values=True)
-    assert usual == '''coalesce(octet_length("a""b"), 0)::bigint <= 16384'''
+    assert usual == """coalesce(octet_length("a""b"), 0)::bigint <= 16384"""
     ((usual, _), *_) = classes_of(COLUMNS[2:], has_long_values=True)
     assert usual == (
-        """coalesce(pg_column_size("doc"), 0)::bigint * CASE WHEN pg_column_compression("doc") IS NULL THEN 1 ELSE 100 """
-        "END <= 16384"
+        """coalesce(pg_column_size("doc"), 0)::bigint * """
+        """CASE WHEN pg_column_compression("doc") IS NULL THEN 1 ELSE 100 END <= 16384"""
     )
