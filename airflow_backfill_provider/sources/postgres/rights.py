@@ -22,6 +22,7 @@ SELECT current_setting('wal_level') = 'logical',
            SELECT FROM pg_roles g WHERE g.rolname LIKE '%%replication%%' AND pg_has_role(r.oid, g.oid, 'MEMBER')),
        EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %s)
            OR (SELECT count(*) FROM pg_replication_slots) < current_setting('max_replication_slots')::int,
+       p.oid IS NOT NULL,
        EXISTS (SELECT FROM pg_class c WHERE c.oid = %s::bigint::oid AND pg_has_role(c.relowner, 'USAGE'))
            AND CASE WHEN p.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE')
                     ELSE pg_has_role(p.pubowner, 'USAGE') END
@@ -30,25 +31,29 @@ FROM pg_roles r LEFT JOIN pg_publication p ON p.pubname = %s WHERE r.rolname = c
 
 
 def missing_rights(
-    connection: Connection, *, slot: str, publication: str, table: DescribedTable, to_publish: sql.Composed | None
+    connection: Connection, *, slot: str, publication: str, table: DescribedTable, is_published: bool
 ) -> Iterator[str]:
     """
     Yield what the login or the server lacks, each with what to do.
 
     :param slot: the slot's name.
     :param publication: the publication's name.
-    :param to_publish: the statement that publishes the table; ``None`` if it is published.
+    :param is_published: whether the publication has the table.
     """
     row = connection.execute(_RIGHTS, [slot, table.oid, publication]).fetchone()
-    has_log, may_replicate, has_slot, may_publish = row or (True, True, True, True)
+    if row is None:
+        return
+    has_log, may_replicate, has_slot, has_publication, may_publish = row
     if not has_log:
         yield NO_LOGICAL_LOG
     if not may_replicate:
         yield may_not_replicate(connection)
     if not has_slot:
         yield NO_SLOT_LEFT
-    if to_publish is not None and not may_publish:
-        yield may_not_publish(connection, to_publish)
+    if not (is_published or may_publish):
+        statement = "ALTER PUBLICATION {} ADD TABLE {}" if has_publication else "CREATE PUBLICATION {} FOR TABLE {}"
+        names = sql.Identifier(publication), sql.Identifier(table.schema, table.name)
+        yield may_not_publish(connection, sql.SQL(statement).format(*names))
 
 
 def may_not_replicate(connection: Connection) -> str:

@@ -221,20 +221,23 @@ class ReplicationSlot:
         :raises DatabaseRefusedError: if the login may not do that, or the publication leaves something out; with the
             statements to run.
         """
-        statement = self.to_publish(connection, table)
-        if statement is not None:
-            self._define(connection, statement)
+        name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
+        if self._published(connection, table.oid) is None:
+            self._define(connection, sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table))
+        elif not self.require_publishable(connection, table):
+            self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
 
-    def to_publish(self, connection: Connection, table: DescribedTable) -> sql.Composed | None:
+    def require_publishable(self, connection: Connection, table: DescribedTable) -> bool:
         """
-        Return the statement that publishes a table; ``None`` if it is published.
+        Refuse a publication that leaves something out, without changing it.
 
-        :raises DatabaseRefusedError: if the publication leaves something out; with the statements to run.
+        :returns: whether it has the table.
+        :raises DatabaseRefusedError: with the statements to run.
         """
         published = self._published(connection, table.oid)
-        name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
         if published is None:
-            return sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table)
+            return False
+        of_table = sql.Identifier(table.schema, table.name)
         all_tables, all_operations, via_root, has_table, has_parts_only, has_ancestor = published
         if has_ancestor:
             raise DatabaseRefusedError(self._under_another_name(table))
@@ -249,9 +252,7 @@ class ReplicationSlot:
                 f"publication {self.publication} has only some rows or columns of {table.schema}.{table.name}; run: "
                 f'ALTER PUBLICATION "{self.publication}" SET TABLE ' + of_table.as_string(connection)
             )
-        if all_tables or has_table:
-            return None
-        return sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table)
+        return all_tables or has_table
 
     def _under_another_name(self, table: DescribedTable) -> str:
         return (

@@ -97,10 +97,7 @@ class PostgresSource(Source):
         with self.database.session() as connection:
             server = catalog.server(connection)
             table = self.describe(connection)
-            if missing := self._missing_rights(connection, table):
-                raise DatabaseRefusedError(f"{self.location}: {'; and '.join(missing)}")
-            key = [column.column for column in self.upstream.key]
-            require_usual_keys(connection, self.location, table, key)
+            self._require_can_begin(connection, table)
             try:
                 begin = self._begin(connection, server, table)
             except (UpstreamReplacedError, ChangeFeedGapError):
@@ -123,18 +120,19 @@ class PostgresSource(Source):
 
     def _missing_rights(self, connection: Connection, table: DescribedTable) -> list[str]:
         try:
-            to_publish = self.slot.to_publish(connection, table)
+            is_published = self.slot.require_publishable(connection, table)
         except DatabaseRefusedError as error:
             return [str(error)]
+        slot, publication = self.slot.name, self.slot.publication
         return list(
-            missing_rights(
-                connection,
-                slot=self.slot.name,
-                publication=self.slot.publication,
-                table=table,
-                to_publish=to_publish,
-            )
+            missing_rights(connection, slot=slot, publication=publication, table=table, is_published=is_published)
         )
+
+    def _require_can_begin(self, connection: Connection, table: DescribedTable) -> None:
+        """Refuse what would leave something behind if it were found out later."""
+        require_usual_keys(connection, self.location, table, [column.column for column in self.upstream.key])
+        if missing := self._missing_rights(connection, table):
+            raise DatabaseRefusedError(f"{self.location}: {'; and '.join(missing)}")
 
     def _begin(self, connection: Connection, server: catalog.Server, table: DescribedTable) -> int:
         self.slot.publish(connection, table)
