@@ -28,8 +28,8 @@ from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.server_texts import NOT_CONVERTED, ServerTexts
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 
-MOST_BYTES = 1 << 30
-"""How many bytes of the database's log are landed at a time."""
+MOST_BYTES = 256 << 20
+"""How many bytes of the database's log are landed at a time; deltalake has a commit's rows in memory."""
 
 IDLE_BYTES = 16 << 20
 """A landing without changes is recorded only after so many bytes, so that an idle table gets no new offsets."""
