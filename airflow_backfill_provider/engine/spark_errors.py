@@ -36,6 +36,7 @@ from airflow_backfill_provider.engine.spark_messages import (
     condition_of_a_row,
     conditions,
     first_line,
+    has_lost_spark,
     parameters,
     safe_message,
 )
@@ -132,6 +133,15 @@ def is_conflict(error: BaseException) -> bool:
 def is_duplicate_key(error: BaseException) -> bool:
     """Return whether an error means that the upstream inserted a key that already existed."""
     return _is(error, ("USER_RAISED_EXCEPTION",)) and DUPLICATE_KEY in str(error)
+
+
+def _raise_for_lost_spark(error: BaseException, what: str) -> None:
+    """Raise the error for a process of Spark that ended, if it did."""
+    if has_lost_spark(error):
+        raise EpochFailedError(
+            f"{what} failed: Spark's process ended, maybe for lack of memory; nothing is lost. Give it more memory "
+            "(spark.driver.memory) if this happens again"
+        ) from None
 
 
 def _raise_for_value(error: BaseException, what: str) -> None:
@@ -280,6 +290,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
+        _raise_for_lost_spark(error, what)
         if is_duplicate_key(error):
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it already has; remove the duplicate rows from the upstream"
@@ -330,6 +341,8 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
+        if has_lost_spark(error):
+            raise VerificationFailedError(f"{what} cannot be compared: Spark's process ended; try again") from None
         if not are_records_lost(error):
             _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):
