@@ -14,11 +14,11 @@ from psycopg import sql
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError, DatabaseRefusedError, InvalidJobError
+from airflow_backfill_provider.core.keys import EVERYTHING
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from demo.postgres.cluster import HOST, SUPERUSER, give, run_program
-from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.variants import exhaustive
 
@@ -45,20 +45,17 @@ def refusal(uri: str, monkeypatch: pytest.MonkeyPatch, table: str = "public.orde
     "name", ["my db/1?x=%2&y", exhaustive("shop?socketFactory=x&a=b"), exhaustive("größe;#+@:[]\\ '\"")]
 )
 def test_a_database_of_any_name_is_read_by_both_drivers(
-    postgres: PostgresServer, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    postgres: PostgresServer, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """And its name adds no option to the JDBC driver's address."""
     postgres.create_database(name)
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", postgres.uri(quote(name, safe="")))
-    shop = Shop(spark, lake, postgres.connect(name))
-    try:
-        shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1), (2)")
-        shop.create()
-        shop.finish()
-        assert shop.rows("id") == [(1,), (2,)]
-    finally:
-        shop.database.execute("SELECT pg_drop_replication_slot('airflow_backfill_orders_view')")
-        shop.database.close()
+    with postgres.connect(name) as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+        connection.execute("INSERT INTO orders VALUES (1), (2)")
+    source = source_of()
+    assert source.at().types == {"id": "integer"}
+    assert sorted(map(tuple, source.reader(spark).present_rows([EVERYTHING]).collect())) == [(1,), (2,)]
 
 
 def test_a_unix_socket_is_refused_also_by_a_plan(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,7 @@ def test_a_byte_that_is_no_character_blocks_no_column_but_its_own(encoded: Encod
     assert shop.rows("id", "used") == [(1, "€"), (2, "corrected"), (3, "„€“")]
 
 
+@pytest.mark.exhaustive
 def test_a_byte_that_is_no_character_is_named_when_the_table_is_read(encoded: Encoded) -> None:
     """I6: until the row is corrected."""
     shop = encoded("WIN1252")

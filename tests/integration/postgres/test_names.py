@@ -41,6 +41,8 @@ NAMES = [
 
 SCHEMA, TABLE = 'My "s.', "o`r'd.e?r%s"
 ORDERS = sql.Identifier(SCHEMA, TABLE)
+PUBLICATION = 'My "Pub", a'
+"""PostgreSQL's plugin reads a list of names in SQL."""
 
 
 def spark_name(name: str) -> str:
@@ -71,7 +73,13 @@ def test_columns_of_any_name_come_from_the_table_and_from_the_log(shop: Shop, of
     outputs = [f"c{number}" for number in range(len(NAMES))]
     keys = ", ".join(f"{spark_name(name)} AS k{number}" for number, name in enumerate(key))
     selected = ", ".join(f"{spark_name(name)} AS {output}" for name, output in zip(NAMES, outputs, strict=True))
-    shop.create(query=f"SELECT {keys}, {selected} FROM upstream", key=key, rate_limit=1, table=ORDERS.as_string())
+    shop.create(
+        query=f"SELECT {keys}, {selected} FROM upstream",
+        key=key,
+        rate_limit=1,
+        table=ORDERS.as_string(),
+        postgres={"publication": PUBLICATION},
+    )
     assert shop.epoch() is not None
     insert(7)
     name = sql.Identifier("a?b")

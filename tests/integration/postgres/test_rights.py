@@ -86,6 +86,7 @@ def test_columns_that_a_job_does_not_use_need_no_right(reader: Shop) -> None:
     assert reader.rows("id", "name") == reader.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_a_right_that_is_taken_away_is_named_and_not_waited_for(reader: Shop) -> None:
     """I6: the JDBC driver finds it out, and it is no outage."""
     reader.run_sql(
@@ -154,16 +155,6 @@ def test_a_table_that_left_its_published_schema_and_came_back_is_a_gap(shop: Sho
     shop.run_sql("ALTER TABLE elsewhere.orders SET SCHEMA public")
     with pytest.raises(ChangeFeedGapError, match="changes while the table was not in publication"):
         shop.epoch()
-
-
-def test_a_publication_whose_name_needs_quotes_is_read(shop: Shop) -> None:
-    """PostgreSQL's plugin reads a list of names in SQL."""
-    shop.run_sql(ORDERS, ROWS)
-    shop.create(postgres={"publication": 'My "Pub", a'})
-    shop.finish()
-    shop.run_sql("INSERT INTO orders VALUES (7, 'new', 's')")
-    assert shop.epoch() is not None
-    shop.assert_truth()
 
 
 def test_a_server_that_lacks_a_free_slot_is_refused_before_anything_is_made(shop: Shop) -> None:
