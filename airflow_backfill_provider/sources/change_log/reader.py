@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.change_log.changes import UNREADABLE, LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
-from airflow_backfill_provider.sources.change_log.texts import is_strange_key, typed, typed_key
+from airflow_backfill_provider.sources.change_log.texts import is_no_number, typed, typed_key
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 from airflow_backfill_provider.sources.refusals import unchanged_value, unsupported_value, unusable_row
 
@@ -72,8 +72,9 @@ class ChangeLogReader:
         kind = F.col(CHANGE_TYPE)
         is_old = kind.isin("delete", _PREIMAGE)
         kept = ordered.filter((F.col(_FIRST) & is_old) | F.col(_LAST)).filter((kind != _PREIMAGE) | F.col(_FIRST))
-        # The view cannot have a row with such a key. So if the row is gone, nothing has happened.
-        kept = kept.filter(self._matters | ~reduce(or_, (self._is_strange(name) for name in self.key)))
+        # A view never has a row with such a key. So if the row is gone, nothing has happened.
+        has_none = (is_no_number(F.col(_ROW)[name], self.types[name]) for name in self.key)
+        kept = kept.filter(self._matters | ~reduce(or_, has_none))
         return kept.select(*(self._column(name) for name in self.types), CHANGE_TYPE, CHANGE_OFFSET)
 
     def _events(self, after: int, up_to: int) -> DataFrame:
@@ -124,7 +125,7 @@ class ChangeLogReader:
             text = F.when(
                 is_old & ~F.map_contains_key(_ROW, F.lit(name)), unusable_row(problem).cast("string")
             ).otherwise(text)
-            return typed_key(text, self.types[name], name).alias(name)
+            return typed_key(text, self.types[name], name, self._matters).alias(name)
         if name in self.apart:
             filled = F.col(self._filled(name)).getField("text")
             is_known = F.coalesce(F.col(self._filled(name)).getField("is_known"), F.lit(False))
@@ -141,9 +142,6 @@ class ChangeLogReader:
     def _matters(self) -> Column:
         """Whether an event leaves the row of its key, so that its values count. Nobody reads the others."""
         return F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE)
-
-    def _is_strange(self, name: str) -> Column:
-        return is_strange_key(F.col(_ROW)[name], self.types[name])
 
     def _filled(self, name: str) -> str:
         """Return the name of what is known of a column; with its number, because a name may have dots and quotes."""

@@ -15,7 +15,6 @@ from airflow_backfill_provider.sources.refusals import unsupported_value, unusab
 
 _TRUE = ("t", "true")
 
-
 _OF_TIME = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
@@ -40,23 +39,28 @@ def typed(text: Column, delta_type: str, name: str, matters: Column | None = Non
     return _required(_scalar(text, delta_type), text, name, matters)
 
 
-def is_strange_key(text: Column, delta_type: str) -> Column:
+def is_no_number(text: Column, delta_type: str) -> Column:
     """
-    Return whether a key's text means a value that is not ordered alike everywhere, such as infinity.
+    Return whether a text is that of an infinite value or of NaN, which the type of a key has no value for.
 
     :param delta_type: the type, as Delta writes it.
     """
-    if delta_type in _OF_TIME:
-        return F.coalesce(~text.rlike(r"^\d{4}-") | text.endswith(" BC"), F.lit(False))
-    if delta_type.startswith("decimal"):
+    if delta_type in _OF_TIME or delta_type.startswith("decimal"):
         return F.coalesce(~text.rlike(r"^-?[\d.]"), F.lit(False))
     return F.lit(False)
 
 
-def typed_key(text: Column, delta_type: str, name: str) -> Column:
-    """Return a key from its text, see :func:`typed`; one that is not ordered alike everywhere fails the epoch."""
-    usual = F.when(is_strange_key(text, delta_type), unusable_key(name).cast("string")).otherwise(text)
-    return typed(usual, delta_type, name)
+def typed_key(text: Column, delta_type: str, name: str, matters: Column | None = None) -> Column:
+    """
+    Return a key from its text, see :func:`typed`.
+
+    :param matters: the condition that a key which is not ordered alike everywhere fails the epoch; ``None`` for always.
+    """
+    strange = is_no_number(text, delta_type)
+    if delta_type in _OF_TIME:
+        strange |= F.coalesce(~text.rlike(r"^\d{4}-") | text.endswith(" BC"), F.lit(False))
+    fails = strange if matters is None else strange & matters
+    return typed(F.when(fails, unusable_key(name).cast("string")).otherwise(text), delta_type, name, matters)
 
 
 def _scalar(text: Column, delta_type: str) -> Column:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from psycopg import errors, sql
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamNotFoundError
-from airflow_backfill_provider.sources.postgres.published_schemas import Connection, with_published_schemas
+from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
 from airflow_backfill_provider.sources.postgres.types import PostgresType
 
-__all__ = ["Connection"]
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 _PLAIN = "r"
 _READABLE_KINDS = {_PLAIN: "table", "p": "partitioned table"}
@@ -21,7 +22,7 @@ _FULL, _PERMANENT = "f", "p"
 
 _SCHEMA = re.compile(r"permission denied for schema (.+)")
 
-_NO_NAME = (errors.SyntaxError, errors.InvalidName, errors.FeatureNotSupported, errors.InvalidTextRepresentation)
+_NO_NAME = (errors.SyntaxError, errors.InvalidName, errors.FeatureNotSupported)
 """What the server says to a text that cannot be a table's name: too many dots, a quote that does not end."""
 
 _TABLE = """
@@ -303,7 +304,7 @@ class Partition:
 def partitions(connection: Connection, publication: str) -> dict[int, list[Partition]]:
     """Return the partitions of all published tables that are partitioned, by the oid of the table."""
     trees: dict[int, list[Partition]] = {}
-    query = with_published_schemas(connection, _PARTITIONS)
+    query = with_published_schemas(_PARTITIONS, connection.info.server_version)
     for root, oid, name, attached, since in connection.execute(query, [publication]):
         leaves = trees.setdefault(root, [])
         if oid != root:

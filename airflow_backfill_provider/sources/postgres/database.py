@@ -179,7 +179,7 @@ class Database:
                 f"{self.connection_id}: the server refuses the login ({_line(error)}); check the connection's user and "
                 "password"
             ) from error
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise self._unavailable(error) from error
         except _OUTAGES as error:
             raise self._unavailable(error) from error
@@ -215,7 +215,7 @@ class PrimaryDatabase(Database):
 
 def _described(error: psycopg.Error) -> str:
     """Return the first line of an error, or its name if the line may quote a value."""
-    may_quote = (error.sqlstate or "").startswith(_OF_A_VALUE)
+    may_quote = error.sqlstate is None or error.sqlstate.startswith(_OF_A_VALUE)
     return type(error).__name__ if may_quote else _line(error)
 
 

@@ -55,7 +55,8 @@ class Published:
         row = connection.execute(_PUBLICATION, [publication]).fetchone()
         if row is None:
             return cls(publication)
-        entries = connection.execute(with_published_schemas(connection, _ENTRIES), [row[0], row[0]]).fetchall()
+        query = with_published_schemas(_ENTRIES, connection.info.server_version)
+        entries = connection.execute(query, [row[0], row[0]]).fetchall()
         return cls(
             publication,
             {OF_ALL_TABLES: _identity(*row), **{str(table): _identity(entry) for table, entry in entries}},

@@ -6,12 +6,6 @@ Older servers have no such catalog, and a query that names it fails there.
 
 from __future__ import annotations
 
-from typing import Any
-
-import psycopg
-
-Connection = psycopg.Connection[tuple[Any, ...]]
-
 _SINCE = 150_000
 
 _CATALOG = "pg_publication_namespace"
@@ -21,7 +15,7 @@ PUBLISHED_SCHEMAS = "{published_schemas}"
 """Stands in a query for the schemas that publications have."""
 
 
-def with_published_schemas(connection: Connection, query: str) -> bytes:
+def with_published_schemas(query: str, server_version: int) -> bytes:
     """Return a query with the catalog of published schemas, as far as the server has one."""
-    found = _CATALOG if connection.info.server_version >= _SINCE else _NOTHING
+    found = _CATALOG if server_version >= _SINCE else _NOTHING
     return query.replace(PUBLISHED_SCHEMAS, found).encode()

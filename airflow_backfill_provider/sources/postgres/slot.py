@@ -262,7 +262,7 @@ class ReplicationSlot:
 
     def _published(self, connection: Connection, oid: int) -> tuple[bool, bool, bool, bool, bool, bool] | None:
         """Return what the publication has; ``None`` if there is none."""
-        query = with_published_schemas(connection, _PUBLISHED)
+        query = with_published_schemas(_PUBLISHED, connection.info.server_version)
         return connection.execute(query, [oid, self.publication]).fetchone()
 
     @staticmethod
