@@ -139,6 +139,7 @@ WITHOUT = {
     "sources/postgres/landing.py": on_postgres("test_semantics"),
     "sources/postgres/present.py": on_postgres("test_random_histories"),
     "sources/postgres/reader.py": on_postgres("test_types"),
+    "sources/postgres/rights.py": on_postgres("test_rights"),
     "sources/postgres/server_texts.py": on_postgres("test_encodings"),
     "sources/postgres/slot.py": on_postgres("test_semantics"),
     "sources/postgres/source.py": on_postgres("test_semantics"),
