@@ -60,9 +60,7 @@ def test_a_key_that_only_the_database_orders_is_refused_before_anything_is_made(
 
 
 @pytest.mark.parametrize(("kind", "value"), TRIED)
-def test_a_key_that_comes_later_fails_the_epoch_by_name_until_its_row_is_gone(
-    shop: Shop, kind: str, value: str
-) -> None:
+def test_a_key_that_comes_later_fails_the_epoch_until_its_row_is_gone(shop: Shop, kind: str, value: str) -> None:
     """I6: and then the next epoch goes on, from the log and from the table alike."""
     make_orders(shop, kind)
     shop.create(key=["at"])
