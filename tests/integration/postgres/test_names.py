@@ -55,9 +55,8 @@ def test_columns_of_any_name_come_from_the_table_and_from_the_log(shop: Shop, of
     columns = sql.SQL(", ").join(sql.SQL("{} text NOT NULL").format(sql.Identifier(name)) for name in NAMES)
     key = ["a.b", "a`b", 'a"b', "Größe"] if of_key else ["id"]
     shop.database.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
-    # A column that no query uses, and of which only the case differs from another.
     shop.database.execute(
-        sql.SQL('CREATE TABLE {} (id int, {}, "ID" int, PRIMARY KEY ({}))').format(
+        sql.SQL("CREATE TABLE {} (id int, {}, PRIMARY KEY ({}))").format(
             ORDERS, columns, sql.SQL(", ").join(map(sql.Identifier, key))
         )
     )
