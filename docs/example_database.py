@@ -11,7 +11,8 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.sources.postgres.logged_changes import MARK_PREFIX, offset_of_commit
+from airflow_backfill_provider.sources.postgres.logged_changes import offset_of_commit
+from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     Begin,
     Commit,

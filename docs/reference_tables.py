@@ -32,9 +32,9 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.split_status import SplitStatus
 from airflow_backfill_provider.core.stages import STAGES
 from airflow_backfill_provider.core.status import JobStatus, JobSummary
-from airflow_backfill_provider.core.vnode_map import VnodeSpan
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.core.vnode_map import VnodeSpan
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA

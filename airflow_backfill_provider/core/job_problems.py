@@ -14,7 +14,13 @@ Path = tuple[int | str, ...]
 
 _KEY = ("upstream", "key")
 
-_READ_AS = {bool: "true or false", type(None): "nothing", int: "a number", float: "a number", dt.date: "a date"}
+_READ_AS: Mapping[type, str] = {
+    bool: "true or false",
+    type(None): "nothing",
+    int: "a number",
+    float: "a number",
+    dt.date: "a date",
+}
 """What YAML makes of words that are not in quotes, such as ``no``, ``on``, ``~`` or ``2024-01-01``."""
 
 

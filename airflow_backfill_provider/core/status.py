@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
 from airflow_backfill_provider.core.watchdog import ChangeFeed, answered_at, watch
 
+
 class JobCondition(StrEnum):
     """Whether a job is finished, or why not. If several conditions hold, the first in this list."""
 

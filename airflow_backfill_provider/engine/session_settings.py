@@ -25,6 +25,11 @@ OURS = {
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
     # Parquet has no statistics of the default type, INT96.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Rows that are in memory at a time. With the default of 4,096, rows of a megabyte do not fit; smaller batches took
+    # no longer.
+    "spark.sql.parquet.columnarReaderBatchSize": "16",
+    # A reader has a whole page of a file in memory. By default, a page has at least 100 rows.
+    "parquet.page.size.row.check.min": "1",
     # The default is ten million.
     "spark.databricks.delta.maxCommitAttempts": "20",
 }

@@ -36,6 +36,7 @@ from airflow_backfill_provider.engine.spark_messages import (
     condition_of_a_row,
     conditions,
     first_line,
+    has_lost_spark,
     parameters,
     safe_message,
 )
@@ -45,6 +46,7 @@ from airflow_backfill_provider.sources.refusals import (
     UNREADABLE_LINE,
     UNREADABLE_RECORD,
     UNSUPPORTED_VALUE,
+    UNUSABLE_KEY,
     UNUSABLE_ROW,
 )
 
@@ -94,6 +96,11 @@ _DATABASE_LOST = re.compile(
 )
 """The error of a task whose connection to a database ended, or could not be made."""
 
+_NO_TEXT = re.compile(
+    r"org\.postgresql\.util\.PSQLException: ERROR: (?:character with byte sequence|invalid byte sequence for encoding)"
+)
+"""The error of a database that cannot convert a text to Unicode."""
+
 _VIOLATED = (
     "CHECK_CONSTRAINT_VIOLATION",
     "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
@@ -104,10 +111,16 @@ _VIOLATED = (
 )
 """Conditions of a row that violates a constraint of its table."""
 
-_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}"
+_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_KEY}|{UNUSABLE_ROW}"
 
-_OF_VALUE = re.compile(rf"(?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE)
-"""The error about a value or a row that cannot be read, with the column's name or what is wrong."""
+_OF_VALUE = re.compile(
+    rf"\[USER_RAISED_EXCEPTION\] (?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
+)
+"""
+The error about a value or a row that cannot be read, with the column's name or what is wrong.
+
+It begins with Spark's condition: other errors quote whole plans, in which the same words stand.
+"""
 
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
@@ -122,6 +135,15 @@ def is_duplicate_key(error: BaseException) -> bool:
     return _is(error, ("USER_RAISED_EXCEPTION",)) and DUPLICATE_KEY in str(error)
 
 
+def _raise_for_lost_spark(error: BaseException, what: str) -> None:
+    """Raise the error for a process of Spark that ended, if it did."""
+    if has_lost_spark(error):
+        raise EpochFailedError(
+            f"{what} failed: Spark's process ended, maybe for lack of memory; nothing is lost. Give it more memory "
+            "(spark.driver.memory) if this happens again"
+        ) from None
+
+
 def _raise_for_value(error: BaseException, what: str) -> None:
     """Raise the error for a value or a row of the upstream that cannot be read, if there is one."""
     found = _OF_VALUE.search(str(error))
@@ -130,6 +152,12 @@ def _raise_for_value(error: BaseException, what: str) -> None:
     name = found["about"]
     if found["kind"] == UNUSABLE_ROW:
         raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
+    if found["kind"] == UNUSABLE_KEY:
+        raise UnsupportedValueError(
+            f"{what}: a row has a key in column {name} that is infinite, NaN, or in a year before 1 or after 9999, and "
+            "such keys are not ordered alike everywhere; correct or delete the row in the database, and run the next "
+            "epoch"
+        ) from None
     if found["kind"] == UNREADABLE_LINE:
         raise UnsupportedValueError(
             f"{what}: {name}; correct the file, or correct upstream.files.schema and rebuild the job, or rebuild it "
@@ -147,7 +175,7 @@ def _raise_for_value(error: BaseException, what: str) -> None:
         ) from None
     raise UnsupportedValueError(
         f"{what}: a value of column {name} has no counterpart in the column's type, such as infinity or NaN; correct "
-        "the row, or read the column as text (as_text) and rebuild the job"
+        "the row and run the next epoch, or read the column as text (as_text) and rebuild the job"
     ) from None
 
 
@@ -166,7 +194,12 @@ def _raise_for_row(error: BaseException, what: str) -> None:
 
 
 def _raise_for_database(error: BaseException, what: str) -> None:
-    """Raise the error for a connection to a database that ended, if one did."""
+    """Raise the error of a database over whose connection rows are read, if there is one."""
+    if _NO_TEXT.search(str(error)):
+        raise UnsupportedValueError(
+            f"{what}: a text in the table has bytes without a counterpart in Unicode; correct the row and run the next "
+            "epoch, or leave its column out of the query and rebuild the job"
+        ) from None
     if _DATABASE_LOST.search(str(error)):
         raise DatabaseUnavailableError(
             f"{what}: the database ended a connection over which rows were read; nothing is lost, try again"
@@ -258,6 +291,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
+        _raise_for_lost_spark(error, what)
         if is_duplicate_key(error):
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it already has; remove the duplicate rows from the upstream"
@@ -308,6 +342,8 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
+        if has_lost_spark(error):
+            raise VerificationFailedError(f"{what} cannot be compared: Spark's process ended; try again") from None
         if not are_records_lost(error):
             _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):

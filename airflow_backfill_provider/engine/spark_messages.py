@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
@@ -49,6 +49,17 @@ _WRAPPERS = frozenset({"TASK_WRITE_FAILED"})
 """Conditions with a message that has only locations, followed by the cause."""
 
 _NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
+
+
+def has_lost_spark(error: BaseException) -> bool:
+    """Return whether Spark's process ended, so that nobody can ask it what the error is."""
+    if isinstance(error, Py4JNetworkError):
+        return True
+    try:
+        str(error)
+    except (Py4JError, OSError):
+        return True
+    return False
 
 
 def safe_message(error: BaseException) -> str:

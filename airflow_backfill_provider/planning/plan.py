@@ -120,6 +120,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         warnings=(
             *([described.unfinished] if described.unfinished else []),
             *outlook.warnings,
+            *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
         ),
     )

@@ -156,6 +156,14 @@ class Source(ABC):
         del upstream
         return self
 
+    def missing_rights(self) -> Sequence[str]:
+        """
+        Return what is missing, beyond reading, so that a job can be created, each with what to do.
+
+        By default nothing.
+        """
+        return ()
+
     # ------------------------------------------------------------------------------------------------- history
 
     def begin(self, job: str) -> HistoryPoint | None:

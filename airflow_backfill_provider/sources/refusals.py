@@ -19,6 +19,9 @@ UNUSABLE_ROW = "AIRFLOW_BACKFILL_UNUSABLE_ROW"
 """The error for a row of the upstream that means nothing. What is wrong with it follows."""
 
 
+UNUSABLE_KEY = "AIRFLOW_BACKFILL_UNUSABLE_KEY"
+"""The error for a key that is not ordered alike everywhere. The column's name follows."""
+
 UNREADABLE_RECORD = "AIRFLOW_BACKFILL_UNREADABLE_RECORD"
 """The error for a record that its format cannot read. Where it is and what is wrong follow."""
 
@@ -28,12 +31,17 @@ UNREADABLE_LINE = "AIRFLOW_BACKFILL_UNREADABLE_LINE"
 
 def unchanged_value(name: str) -> Column:
     """Return a column that fails with :data:`UNCHANGED_VALUE`."""
-    return F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}"))
+    return F.raise_error(F.lit(f"{UNCHANGED_VALUE} {_on_one_line(name)}"))
 
 
 def unsupported_value(name: str) -> Column:
     """Return a column that fails with :data:`UNSUPPORTED_VALUE`."""
-    return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {name}"))
+    return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {_on_one_line(name)}"))
+
+
+def unusable_key(name: str) -> Column:
+    """Return a column that fails with :data:`UNUSABLE_KEY`."""
+    return F.raise_error(F.lit(f"{UNUSABLE_KEY} {_on_one_line(name)}"))
 
 
 def unusable_row(problem: str | Column) -> Column:
@@ -44,3 +52,8 @@ def unusable_row(problem: str | Column) -> Column:
 def unreadable_record(where: Column, problem: Column) -> Column:
     """Return a column that fails with :data:`UNREADABLE_RECORD`."""
     return F.raise_error(F.concat(F.lit(f"{UNREADABLE_RECORD} "), where, F.lit(" "), problem))
+
+
+def _on_one_line(name: str) -> str:
+    """Return a column's name as it is found again in Spark's message, line by line."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name)

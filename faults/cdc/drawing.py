@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_backfill_provider.core.sql import quote
 from faults.cdc.kinds import KEYS, KINDS, LONG, MOOD, KeyColumn, Kind
 
 FILTERS = ("", "n >= 0", "n IS NULL OR n < 50", "n % 3 = 0", "n <> 7 AND n > -90")
 """Conditions that mean the same in both dialects of SQL."""
+
+NAMES = ("p", "a.b", "a`b", 'a"b', "a'b", "A b", "größe", "select ", "a\\b", "a\nb", "`.`", "%s", "__filled_", "_row")
+"""What names of columns begin with: quotes of both dialects, what separates paths, and names of the package's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,8 @@ class DrawnTable:
     A table, and its jobs.
 
     :param key: the key's columns: ``k0`` and so on.
-    :param payload: the types of ``p0`` and so on.
+    :param payload: the types of the payload's columns.
+    :param named: what the names of the payload's columns begin with; a number follows.
     :param identity: by what the log identifies an old row: the primary key, the whole row, or another unique index.
     :param long: whether there are values that are stored out of line.
     """
@@ -44,6 +49,7 @@ class DrawnTable:
     key: tuple[KeyColumn, ...]
     descending: bool
     payload: tuple[Kind, ...]
+    named: str
     identity: str
     partitioned: bool
     long: bool
@@ -59,7 +65,11 @@ class DrawnTable:
     @property
     def names(self) -> list[str]:
         """All columns that a writer sets."""
-        return [*self.key_names, "n", *(f"p{index}" for index in range(len(self.payload)))]
+        return [*self.key_names, "n", *(self.payload_name(index) for index in range(len(self.payload)))]
+
+    def payload_name(self, index: int) -> str:
+        """Return a column of the payload, quoted for the database."""
+        return '"' + f"{self.named}{index}".replace('"', '""') + '"'
 
     @property
     def rewrites(self) -> bool:
@@ -78,7 +88,8 @@ class DrawnTable:
     def statements(self) -> list[str]:
         """Return the statements that create it."""
         columns = [f"{name} {column.type} NOT NULL" for name, column in zip(self.key_names, self.key, strict=True)]
-        columns += ["n integer", *(f"p{index} {kind.type}" for index, kind in enumerate(self.payload))]
+        columns += ["n integer"]
+        columns += [f"{self.payload_name(index)} {kind.type}" for index, kind in enumerate(self.payload)]
         columns += ["extra text DEFAULT 'x'"]
         key = ", ".join(self.key_names)
         made = [f"CREATE TYPE {MOOD} AS ENUM ('sad', 'ok')"]
@@ -102,7 +113,8 @@ class DrawnTable:
 
     def query(self, job: DrawnJob) -> str:
         """Return the job's query."""
-        columns = [*self.key_names, "n", *(f"p{index}" for index in job.columns)]
+        payload = [f"{quote(f'{self.named}{index}')} AS p{index}" for index in job.columns]
+        columns = [*self.key_names, "n", *payload]
         if job.expression:
             columns.append("n * 2 + 1 AS e")
         where = f" WHERE {job.condition}" if job.condition else ""
@@ -117,7 +129,7 @@ class DrawnTable:
         written = [
             *self.written_key(row),
             f"({row}n)::text",
-            *(self.payload[index].in_database.format(f"{row}p{index}") for index in job.columns),
+            *(self.payload[index].in_database.format(f"{row}{self.payload_name(index)}") for index in job.columns),
             *([f"({row}n * 2 + 1)::text"] if job.expression else []),
         ]
         condition = job.condition.replace("n ", f"{row}n ") if job.condition else "true"
@@ -170,6 +182,7 @@ def a_table(chance: random.Random) -> DrawnTable:
         key=chance.choice(KEYS),
         descending=chance.random() < 0.2,
         payload=payload,
+        named=chance.choice(NAMES),
         identity=identity,
         partitioned=identity != "index" and chance.random() < 0.3,
         long=long,

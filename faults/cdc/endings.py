@@ -52,10 +52,10 @@ class Endings:
     def _rename(self) -> None:
         """Rename a used column: refused by its name, and no harm once it has its name again."""
         job = self.jobs[0]
-        column = f"p{job.drawn.columns[0]}"
+        column = self.table.payload_name(job.drawn.columns[0])
         with self.database.connect() as connection:
             connection.execute(f"ALTER TABLE orders RENAME {column} TO other")
-            self._require_refused(job, UpstreamSchemaChangedError, column)
+            self._require_refused(job, UpstreamSchemaChangedError, f"{self.table.named}{job.drawn.columns[0]}")
             connection.execute(f"ALTER TABLE orders RENAME other TO {column}")
         self.writer.do("write")
         self.epochs.run(job)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from faults.campaign import Outcome
-from faults.cdc.case_database import CaseDatabase
+from faults.cdc.case_database import CaseDatabase, drawn_settings
 from faults.cdc.drawing import DrawnTable, a_table
 from faults.cdc.endings import Endings
 from faults.cdc.epochs import Epochs
@@ -45,7 +45,7 @@ class Game:
         self.spark = spark
         self.table: DrawnTable = a_table(random.Random(seed))
         name = f"case_{next(_numbers)}"
-        self.database = CaseDatabase(server, name)
+        self.database = CaseDatabase(server, name, drawn_settings(random.Random(seed)))
         self.history = History(f"audit_{name}")
         self.jobs = lakehouses(self.table, self.database, spark, folder)
         self.truth = Truth(self.table, self.database, self.history, self.jobs, spark)
@@ -79,6 +79,8 @@ class Game:
             "long": table.long,
             "truncate": table.truncates,
             f"{len(table.jobs)} jobs": True,
+            f"columns named {table.named!r}": True,
+            f"{len(self.database.settings)} settings of the role": True,
         }
         return "; ".join(fact for fact, is_so in facts.items() if is_so)
 

@@ -97,6 +97,8 @@ class Writer:
             self._large(self.main)
         elif kind < 0.024 and self.table.truncates:
             self._truncate(self.main)
+        elif kind < 0.034:
+            self._strange_message(self.main)
         else:
             self._small(self.main)
         self.transactions += 1
@@ -135,6 +137,11 @@ class Writer:
             for _ in range(self.chance.randrange(5)):
                 connection.execute(self._statement())
 
+    def _strange_message(self, connection: Connection) -> None:
+        """Write a message that looks like a mark of the package, as whoever may connect can."""
+        content = self.chance.choice([b"\xff\xfe", b"", b"begin", b"reading 0", self.chance.randbytes(40)])
+        connection.execute("SELECT pg_logical_emit_message(true, 'airflow_backfill', %s)", [content])
+
     @contextmanager
     def _savepoint(self, connection: Connection) -> Iterator[None]:
         with connection.transaction(force_rollback=self.chance.random() < 0.4):
@@ -156,7 +163,8 @@ class Writer:
             return f"UPDATE orders SET n = n, extra = 'y' WHERE {where}"
         index = chance.randrange(len(table.payload))
         value = table.payload[index].value(chance)
-        return f"UPDATE orders SET n = {chance.randint(-100, 100)}, p{index} = {value} WHERE {where}"
+        name = table.payload_name(index)
+        return f"UPDATE orders SET n = {chance.randint(-100, 100)}, {name} = {value} WHERE {where}"
 
     def _update_many(self, number: int) -> str:
         return f"UPDATE orders SET n = n + 1 WHERE n BETWEEN {number % 100} AND {number % 100 + 3}"

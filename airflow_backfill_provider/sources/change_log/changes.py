@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -33,8 +33,12 @@ SCHEMA = pa.schema(
 OF_ALL_TABLES = ""
 """The table's id of a row that is of no table, or of all."""
 
+UNREADABLE = "\0"
+"""Stands for a value whose bytes are no text. A text of PostgreSQL never has this character."""
+
 _BATCH = 20_000
-"""How many rows are converted at a time."""
+_BATCH_CHARACTERS = 16 << 20
+"""How many rows are converted at a time, and about how much text: one row may be as long as a thousand others."""
 
 
 class LoggedKind(StrEnum):
@@ -115,8 +119,7 @@ def stored(row: Mapping[str, Any]) -> LoggedChange:
 
 def arrow_batches(changes: Iterable[LoggedChange]) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches, so that a large transaction need not fit into memory."""
-    rows = iter(changes)
-    while batch := list(islice(rows, _BATCH)):
+    for batch in _batches(changes):
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([change.offset for change in batch], pa.int64()),
@@ -130,6 +133,23 @@ def arrow_batches(changes: Iterable[LoggedChange]) -> Iterator[pa.RecordBatch]:
             ],
             schema=SCHEMA,
         )
+
+
+def _batches(changes: Iterable[LoggedChange]) -> Iterator[list[LoggedChange]]:
+    batch: list[LoggedChange] = []
+    characters = 0
+    for change in changes:
+        batch.append(change)
+        characters += _characters(change.old) + _characters(change.new)
+        if len(batch) >= _BATCH or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _characters(texts: Texts | None) -> int:
+    return sum(map(len, filter(None, texts.values()))) if texts else 0
 
 
 def _maps(rows: Sequence[Texts | None]) -> pa.Array:

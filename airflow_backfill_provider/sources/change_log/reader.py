@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.balanced import all_of
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.balanced import all_of, any_of
+from airflow_backfill_provider.sources.change_log.changes import UNREADABLE, LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
-from airflow_backfill_provider.sources.change_log.texts import typed
+from airflow_backfill_provider.sources.change_log.texts import is_no_number, typed, typed_key
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
-from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
+from airflow_backfill_provider.sources.refusals import unchanged_value, unsupported_value, unusable_row
 
 _EVENT, _NUMBER, _ROW, _LEAVES = "__event", "__number", "__row", "__leaves"
 _STAYS = "__stays"
@@ -62,12 +62,18 @@ class ChangeLogReader:
                 _FIRST: F.lag(F.lit(1)).over(in_transaction).isNull(),
                 _LAST: F.lead(F.lit(1)).over(in_transaction).isNull(),
                 _LAST_OF_ALL: F.lead(F.lit(1)).over(of_key).isNull(),
-                **{_filled(name): F.last(_known(name), ignorenulls=True).over(of_key) for name in sorted(self.apart)},
+                **{
+                    self._filled(name): F.last(_known(name), ignorenulls=True).over(of_key)
+                    for name in sorted(self.apart)
+                },
             }
         )
         kind = F.col(CHANGE_TYPE)
         is_old = kind.isin("delete", _PREIMAGE)
         kept = ordered.filter((F.col(_FIRST) & is_old) | F.col(_LAST)).filter((kind != _PREIMAGE) | F.col(_FIRST))
+        # A view never has a row with such a key. So if the row is gone, nothing has happened.
+        has_none = [is_no_number(F.col(_ROW)[name], self.types[name]) for name in self.key]
+        kept = kept.filter(self._matters | ~any_of(has_none))
         return kept.select(*(self._column(name) for name in self.types), CHANGE_TYPE, CHANGE_OFFSET)
 
     def _events(self, after: int, up_to: int) -> DataFrame:
@@ -118,14 +124,27 @@ class ChangeLogReader:
             text = F.when(
                 is_old & ~F.map_contains_key(_ROW, F.lit(name)), unusable_row(problem).cast("string")
             ).otherwise(text)
+            return typed_key(text, self.types[name], name, self._matters).alias(name)
         if name in self.apart:
-            filled = F.col(_filled(name)).getField("text")
-            is_known = F.coalesce(F.col(_filled(name)).getField("is_known"), F.lit(False))
-            is_unknown = F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & ~is_known
+            filled = F.col(self._filled(name)).getField("text")
+            is_known = F.coalesce(F.col(self._filled(name)).getField("is_known"), F.lit(False))
+            is_unknown = self._matters & ~is_known
             text = F.when(is_unknown, unchanged_value(name).cast("string")).otherwise(
                 F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
             )
-        return typed(text, self.types[name], name).alias(name)
+        if self.types[name] == "string":
+            is_unreadable = F.coalesce(text == UNREADABLE, F.lit(False))
+            text = F.when(is_unreadable & self._matters, unsupported_value(name).cast("string")).otherwise(text)
+        return typed(text, self.types[name], name, self._matters).alias(name)
+
+    @property
+    def _matters(self) -> Column:
+        """Whether an event leaves the row of its key, so that its values count. Nobody reads the others."""
+        return F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE)
+
+    def _filled(self, name: str) -> str:
+        """Return the name of what is known of a column; with its number, because a name may have dots and quotes."""
+        return f"__filled_{list(self.types).index(name)}"
 
 
 def _event(kind: str, second: int, row: Column) -> Column:
@@ -142,7 +161,3 @@ def _known(name: str) -> Column:
     nothing = F.struct(F.lit(False).alias("is_known"), F.lit(None).cast("string").alias("text"))
     known = F.struct(F.lit(True).alias("is_known"), F.col(_ROW)[name].alias("text"))
     return F.when(F.col(_LEAVES), nothing).when(has_it, known)
-
-
-def _filled(name: str) -> str:
-    return f"__filled_{name}"

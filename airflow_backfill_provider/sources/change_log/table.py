@@ -9,6 +9,7 @@ holds for a landing and a clean-up.
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,6 +29,9 @@ from airflow_backfill_provider.sources.change_log.commits import landed_through,
 
 ORIGIN_PROPERTY = "backfill.changeLogOf"
 """The table property with what the log is of, such as a database and a slot."""
+
+SECRET_PROPERTY = "backfill.marksSignedWith"  # noqa: S105 - its name, not its value
+"""The table property with the secret that a source signs its marks with."""
 
 
 class ChangeLog(CleanedLog):
@@ -101,6 +105,35 @@ class ChangeLog(CleanedLog):
                 "own change log, or rebuild the job"
             )
 
+    def secret(self) -> str:
+        """
+        Return the log's secret; an empty text if an older version of this package made the log.
+
+        :raises ChangeFeedGapError: if the log is gone.
+        """
+        return self._log.existing().metadata().configuration.get(SECRET_PROPERTY) or ""
+
+    def ensure_secret(self) -> str:
+        """
+        Return the log's secret, and make one if there is none.
+
+        :raises ConcurrentUpdateError: if another process wrote to the log meanwhile.
+        :raises ChangeFeedGapError: if the log is gone.
+        """
+        if found := self.secret():
+            return found
+        table, secret = self._log.existing(), secrets.token_hex(16)
+        try:
+            with storage_errors(self.location):
+                table.alter.set_table_properties(
+                    {SECRET_PROPERTY: secret}, raise_if_not_exists=False, commit_properties=recorded()
+                )
+        except CommitFailedError as error:
+            raise self._log.overtaken() from error
+        finally:
+            self._log.forget()
+        return secret
+
     def land(
         self,
         changes: Iterable[LoggedChange],
@@ -173,6 +206,7 @@ class ChangeLog(CleanedLog):
     def _created(self, origin: str) -> DeltaTable:
         configuration: dict[str, Any] = {
             ORIGIN_PROPERTY: origin,
+            SECRET_PROPERTY: secrets.token_hex(16),
             KEPT_FOR_PROPERTY: KEPT_FOR,
             "delta.dataSkippingNumIndexedCols": "6",
         }

@@ -69,7 +69,7 @@ class SnapshotTable:
         found = {
             column.name: encoding_of(column.type, types[column.name])
             for column in self.described.columns
-            if column.name in types and not column.generated
+            if column.name in types and not column.generated and column.readable
         }
         return {name: encoding for name, encoding in found.items() if encoding is not None}
 
@@ -81,6 +81,8 @@ class SnapshotTable:
             column = self.described.column(name)
             if column is None:
                 problems.append(f"{name} (the table has no such column)")
+            elif not column.readable:
+                problems.append(f"{name} (the login may not read it: GRANT SELECT)")
             else:
                 problems.append(f"{name} ({column.type} in the table, {types[name]} in the events)")
         return problems

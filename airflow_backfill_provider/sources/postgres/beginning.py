@@ -57,6 +57,7 @@ class Beginning:
             origin = self._checked_origin(connection)
             table = self._source.describe(connection)
             self._require_not_of_others(connection, job, origin)
+            self._source.require_can_make(connection, table)
             try:
                 return self._make(connection, origin, table)
             except (UpstreamReplacedError, ChangeFeedGapError):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import errors, sql
 
-from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamNotFoundError
+from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
 from airflow_backfill_provider.sources.postgres.types import PostgresType
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -17,9 +20,14 @@ _PLAIN = "r"
 _READABLE_KINDS = {_PLAIN: "table", "p": "partitioned table"}
 _FULL, _PERMANENT = "f", "p"
 
+_SCHEMA = re.compile(r"permission denied for schema (.+)")
+
+_NO_NAME = (errors.SyntaxError, errors.InvalidName, errors.FeatureNotSupported)
+"""What the server says to a text that cannot be a table's name: too many dots, a quote that does not end."""
+
 _TABLE = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
-       has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid),
+       has_any_column_privilege(c.oid, 'SELECT'), row_security_active(c.oid),
        EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid), c.relispartition,
        (SELECT string_agg(m.oid::regclass::text, ', ' ORDER BY m.oid)
         FROM pg_partition_tree(c.oid) t JOIN pg_class m ON m.oid = t.relid
@@ -29,7 +37,8 @@ WHERE c.oid = to_regclass(%s)
 """
 
 _COLUMNS = """
-SELECT a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated::text, a.attlen = -1
+SELECT a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated::text, a.attlen = -1,
+       has_column_privilege(a.attrelid, a.attnum, 'SELECT')
 FROM pg_attribute a WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
@@ -61,7 +70,8 @@ WITH RECURSIVE tree (root, member, kind, was_attached, since) AS (
     SELECT r.oid, r.oid, r.relkind, false, ''
     FROM pg_publication p
     JOIN pg_class r ON r.relkind = 'p' AND NOT r.relispartition AND (p.puballtables OR EXISTS (
-        SELECT FROM pg_publication_rel l WHERE l.prpubid = p.oid AND l.prrelid = r.oid))
+        SELECT FROM pg_publication_rel l WHERE l.prpubid = p.oid AND l.prrelid = r.oid) OR EXISTS (
+        SELECT FROM {published_schemas} s WHERE s.pnpubid = p.oid AND s.pnnspid = r.relnamespace))
     WHERE p.pubname = %s
     UNION ALL
     SELECT t.root, c.oid, c.relkind,
@@ -88,6 +98,11 @@ FROM pg_class WHERE relkind <> 'p' AND oid IN (SELECT relid FROM pg_partition_tr
                                               UNION SELECT %s::bigint::oid)
 """
 
+_LONG_VALUES = """
+SELECT EXISTS (SELECT FROM pg_class WHERE reltoastrelid <> 0 AND pg_relation_size(reltoastrelid) > 0
+               AND oid IN (SELECT relid FROM pg_partition_tree(%s::bigint::oid::regclass) UNION SELECT %s::bigint::oid))
+"""
+
 _SERVER = """
 SELECT (SELECT system_identifier::text FROM pg_control_system()),
        (SELECT oid::bigint FROM pg_database WHERE datname = current_database()),
@@ -102,6 +117,7 @@ class DescribedColumn:
 
     :param nullable: whether it may be null.
     :param generated: whether the server computes it from other columns; the log does not have such columns.
+    :param readable: whether the login may read it.
     :param may_lie_apart: whether long values may be stored out of line (TOAST), so that the log leaves them out of an
         update that does not change them.
     """
@@ -111,6 +127,7 @@ class DescribedColumn:
     nullable: bool
     generated: bool
     may_lie_apart: bool
+    readable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +136,7 @@ class DescribedTable:
     A table.
 
     :param oid: its oid, which a table that is created again does not get again.
+    :param login: the login that asked.
     :param identity_key: the columns by which the log identifies an old row, in each partition; empty if it does not.
     :param unique_keys: the columns of each index that identifies rows.
     """
@@ -129,6 +147,7 @@ class DescribedTable:
     columns: tuple[DescribedColumn, ...]
     identity_key: tuple[str, ...]
     unique_keys: tuple[tuple[str, ...], ...]
+    login: str = ""
 
     def column(self, name: str) -> DescribedColumn | None:
         """Return a column by its name."""
@@ -176,13 +195,33 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
 
     :param connection: a session outside of a transaction.
     :param table: its name with its schema, quoted as in SQL where that is necessary.
+    :raises InvalidJobError: if the name is none of a table.
     :raises UpstreamNotFoundError: if there is no such table, or the login may not read it.
     :raises UpstreamError: if it is something else than a table with a log.
     """
-    with connection.transaction():
-        # All of it as of one moment, whatever DDL runs meanwhile.
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _described(connection, table)
+    try:
+        with connection.transaction():
+            # All of it as of one moment, whatever DDL runs meanwhile.
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return _described(connection, table)
+    except errors.InsufficientPrivilege as error:
+        raise UpstreamNotFoundError(_may_not_enter(connection, table, error)) from error
+    except _NO_NAME:
+        # The server's own words are about its grammar.
+        raise InvalidJobError(
+            f"upstream.postgres.table: {table!r} does not name a table of database {connection.info.dbname}; write its "
+            'schema, a dot and its name, such as public.orders, and quote what SQL would quote: public."My orders"'
+        ) from None
+
+
+def _may_not_enter(connection: Connection, table: str, error: Exception) -> str:
+    """Return that the login may not look into the table's schema, and the statement to run."""
+    found = _SCHEMA.search(str(error))
+    schema = sql.Identifier(found[1]).as_string() if found else "…"
+    return (
+        f"the login {connection.info.user} may not use the schema of {table}; run: GRANT USAGE ON SCHEMA {schema} TO "
+        f"{sql.Identifier(connection.info.user).as_string()}"
+    )
 
 
 def _described(connection: Connection, table: str) -> DescribedTable:
@@ -200,12 +239,12 @@ def _described(connection: Connection, table: str) -> DescribedTable:
     if not readable:
         raise UpstreamNotFoundError(
             f"the login {connection.info.user} may not read {table}; run: GRANT SELECT ON {table} TO "
-            f'"{connection.info.user}"'
+            f"{sql.Identifier(connection.info.user).as_string(connection)}"
         )
     if is_filtered:
         raise UpstreamError(
             f"row security hides rows of {table} from the login {connection.info.user}, and the log has all of them; "
-            f'run: ALTER ROLE "{connection.info.user}" BYPASSRLS'
+            f"run: ALTER ROLE {sql.Identifier(connection.info.user).as_string(connection)} BYPASSRLS"
         )
     if kind == _PLAIN and has_children:
         raise UpstreamError(
@@ -232,8 +271,9 @@ def _described(connection: Connection, table: str) -> DescribedTable:
             nullable=not not_null,
             generated=bool(generated),
             may_lie_apart=varies,
+            readable=readable,
         )
-        for column, type_oid, modifier, not_null, generated, varies in columns
+        for column, type_oid, modifier, not_null, generated, varies, readable in columns
     )
     return DescribedTable(
         oid=oid,
@@ -242,6 +282,7 @@ def _described(connection: Connection, table: str) -> DescribedTable:
         columns=described,
         identity_key=_identity_key(connection, oid, described),
         unique_keys=tuple(tuple(names) for (names,) in indexes),
+        login=connection.info.user,
     )
 
 
@@ -263,7 +304,8 @@ class Partition:
 def partitions(connection: Connection, publication: str) -> dict[int, list[Partition]]:
     """Return the partitions of all published tables that are partitioned, by the oid of the table."""
     trees: dict[int, list[Partition]] = {}
-    for root, oid, name, attached, since in connection.execute(_PARTITIONS, [publication]):
+    query = with_published_schemas(_PARTITIONS, connection.info.server_version)
+    for root, oid, name, attached, since in connection.execute(query, [publication]):
         leaves = trees.setdefault(root, [])
         if oid != root:
             leaves.append(Partition(oid=oid, name=name, was_attached=attached, since=since))
@@ -274,6 +316,12 @@ def size_of(connection: Connection, oid: int) -> tuple[int, int]:
     """Return the server's estimate of a table's rows, and the bytes of its pages; with all of its partitions."""
     row = connection.execute(_SIZE, [oid, oid]).fetchone()
     return (0, 0) if row is None else (row[0] or 0, row[1] or 0)
+
+
+def has_long_values(connection: Connection, oid: int) -> bool:
+    """Return whether a table or one of its partitions has values that are stored out of line (TOAST)."""
+    row = connection.execute(_LONG_VALUES, [oid, oid]).fetchone()
+    return row is not None and bool(row[0])
 
 
 def resolve_types(connection: Connection, types: Iterable[tuple[int, int]]) -> dict[tuple[int, int], PostgresType]:

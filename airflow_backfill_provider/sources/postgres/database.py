@@ -1,8 +1,7 @@
 """
 Connects to PostgreSQL, for everything that needs no Spark: the catalog, the replication slot, the log.
 
-Every session writes values in one form, whatever the server's or the role's settings are, because values are compared
-and parsed as text.
+Every session has the same settings, whatever those of the server or the role are.
 """
 
 from __future__ import annotations
@@ -19,18 +18,9 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from airflow_backfill_provider.core.connections import connection_fields, variable_of
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError, InvalidJobError
-
-SESSION_SETTINGS = {
-    "client_encoding": "UTF8",
-    "DateStyle": "ISO, YMD",
-    "IntervalStyle": "iso_8601",
-    "TimeZone": "UTC",
-    "extra_float_digits": "1",
-    "bytea_output": "hex",
-    "xmloption": "content",
-    "search_path": "pg_catalog",
-}
-"""The settings that the text of a value depends on."""
+from airflow_backfill_provider.sources.postgres import session_settings
+from airflow_backfill_provider.sources.postgres.connect_errors import line_to_show, not_connected
+from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
 
 _KINDS = frozenset({"postgres", "postgresql"})
 
@@ -39,12 +29,6 @@ _SSL = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 _NO_SERVICE = re.compile(r"definition of service .* not found|service file .* not found")
 """Messages of libpq about a name that is no service."""
-
-_OF_TLS = re.compile(r"certificate|certification path|host ?name .* verif|does not support SSL", re.IGNORECASE)
-"""Messages of both drivers about a connection that is not as secure as the extras ask for."""
-
-_OF_CLIENT = re.compile(r"SSL key|private key|key manager|client certificate|SSL certificate file", re.IGNORECASE)
-"""Messages of both drivers and of the server about the certificate of the client, or its key."""
 
 _CONNECT_SECONDS = 10
 _ATTEMPTS = 4
@@ -62,6 +46,9 @@ _OUTAGES = (
     errors.DeadlockDetected,
     errors.SerializationFailure,
 )
+
+_OF_A_VALUE = ("22", "23", "44", "P0", "XX")
+"""Classes of errors whose messages may quote values of rows."""
 
 
 class SlotInUseError(DatabaseUnavailableError):
@@ -112,6 +99,7 @@ class Database:
         """
         with self.session() as connection:
             info = connection.info
+            require_host(self.connection_id, info.host)
             given = info.get_parameters()
             return {
                 "host": info.host,
@@ -141,21 +129,31 @@ class Database:
         reraise=True,
     )
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
-        options = " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in SESSION_SETTINGS.items())
         with self._translated():
-            return psycopg.connect(
+            connection = psycopg.connect(
                 conninfo.make_conninfo(
                     **self.parameters(),
-                    options=options,
+                    options=session_settings.startup_options(),
                     connect_timeout=str(_CONNECT_SECONDS),
                     application_name="airflow_backfill",
                 ),
                 autocommit=True,
             )
+            try:
+                self._require_usable(connection)
+                # libpq sends what its environment says after the options.
+                connection.execute(session_settings.statements().encode())
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def _require_usable(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """Refuse a server that cannot do what is needed; by default none."""
 
     def jdbc_failed(self, text: str) -> DatabaseUnavailableError | DatabaseRefusedError:
         """Return the error for a connection that the JDBC driver could not make, although libpq could."""
-        return self._not_connected(f"the JDBC driver says: {text}")
+        return not_connected(self.connection_id, f"the JDBC driver says: {text}")
 
     def _no_connection(self) -> InvalidJobError:
         return InvalidJobError(
@@ -181,38 +179,44 @@ class Database:
                 f"{self.connection_id}: the server refuses the login ({_line(error)}); check the connection's user and "
                 "password"
             ) from error
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise self._unavailable(error) from error
         except _OUTAGES as error:
             raise self._unavailable(error) from error
+        except psycopg.Error as error:
+            raise DatabaseRefusedError(
+                f"{self.connection_id}: the database refuses a statement ({_described(error)}); correct what it says, "
+                "and try again"
+            ) from error
 
     def _unavailable(self, error: psycopg.Error) -> DatabaseUnavailableError | DatabaseRefusedError | InvalidJobError:
         if _NO_SERVICE.search(str(error)):
             # libpq looks services up when it connects.
             return self._no_connection()
-        # Of a host with several addresses, the first line may be about another one.
-        lines = str(error).strip().splitlines()
-        about_tls = (line for line in lines if _OF_CLIENT.search(line) or _OF_TLS.search(line))
-        return self._not_connected(next(about_tls, _line(error)))
+        return not_connected(self.connection_id, line_to_show(error), user=self.parameters().get("user", ""))
 
-    def _not_connected(self, text: str) -> DatabaseUnavailableError | DatabaseRefusedError:
-        if _OF_CLIENT.search(text):
-            return DatabaseRefusedError(
-                f"{self.connection_id}: the client's certificate cannot be used ({text}); let sslcert and sslkey name "
-                "it and its key, an RSA key in PKCS-8 without a password, which only its owner may read"
+
+@dataclass(frozen=True, slots=True)
+class PrimaryDatabase(Database):
+    """A PostgreSQL database on a server that is no standby."""
+
+    def _require_usable(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """
+        Refuse a standby, also one of PostgreSQL 16, which may have slots: nobody can write a mark there.
+
+        :raises DatabaseRefusedError: with what to do.
+        """
+        if connection.info.parameter_status("in_hot_standby") == "on":
+            raise DatabaseRefusedError(
+                f"{self.connection_id}: the server at {connection.info.host} is a standby, and a job writes marks into "
+                "the log, which only the primary does; let the connection name the primary"
             )
-        if _OF_TLS.search(text):
-            return DatabaseRefusedError(
-                f"{self.connection_id}: the connection is not as secure as it has to be ({text}); check its host, and "
-                "its extras sslmode and sslrootcert"
-            )
-        if "password authentication failed" in text or "no pg_hba.conf entry" in text:
-            return DatabaseRefusedError(
-                f"{self.connection_id}: the server refuses the login ({text}); check the connection's user and password"
-            )
-        return DatabaseUnavailableError(
-            f"{self.connection_id}: the database does not answer ({text}); nothing is lost, try again"
-        )
+
+
+def _described(error: psycopg.Error) -> str:
+    """Return the first line of an error, or its name if the line may quote a value."""
+    may_quote = error.sqlstate is None or error.sqlstate.startswith(_OF_A_VALUE)
+    return type(error).__name__ if may_quote else _line(error)
 
 
 def _line(error: Exception) -> str:

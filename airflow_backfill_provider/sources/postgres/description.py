@@ -6,7 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, InvalidJobError, UpstreamError
+from psycopg import sql
+
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    DatabaseRefusedError,
+    InvalidJobError,
+    UpstreamError,
+)
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -18,6 +25,9 @@ from airflow_backfill_provider.sources.postgres.column_identity import (
     pinned_identities,
 )
 from airflow_backfill_provider.sources.postgres.table_key import require_key
+
+_WITHOUT_ENCODING = frozenset({"SQL_ASCII", "MULE_INTERNAL"})
+"""Encodings of databases that the server converts to no other one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +117,14 @@ class PostgresDescription(UpstreamDescription):
 
         :param used: the columns that the job uses.
         :raises InvalidJobError: with the columns.
+        :raises DatabaseRefusedError: if the login may not read one; with the statement to run.
         """
+        if self.encoding in _WITHOUT_ENCODING:
+            raise InvalidJobError(
+                f"upstream.postgres.connection: the database of {self.location} is encoded in {self.encoding}, which "
+                "says nothing about what bytes mean, so its texts cannot be read; copy it into a database in UTF8 "
+                "(pg_dump --encoding, and pg_restore)"
+            )
         for column in self.table.columns:
             if column.name not in used:
                 continue
@@ -116,11 +133,21 @@ class PostgresDescription(UpstreamDescription):
                     f"query: column {column.name!r} of {self.location} has type {column.type}, which has no "
                     f"counterpart; leave it out, or name it in upstream.postgres.as_text to read it as text"
                 )
+            if not column.readable:
+                unreadable = [found.name for found in self.table.columns if found.name in used and not found.readable]
+                raise DatabaseRefusedError(
+                    f"the login {self.table.login} may not read column {', '.join(unreadable)} of {self.location}; "
+                    f"run: {self._grant(unreadable)}"
+                )
             if column.generated:
                 raise InvalidJobError(
                     f"query: column {column.name!r} of {self.location} is generated, and PostgreSQL's log has no such "
                     "columns; write its expression in the query instead"
                 )
+
+    def _grant(self, columns: list[str]) -> str:
+        names = ", ".join(map(_quoted, columns))
+        return f"GRANT SELECT ({names}) ON {self.upstream.table} TO {_quoted(self.table.login)}"
 
     def _require_identity(self, key: list[str]) -> None:
         """Refuse a table whose log does not say which row was changed."""
@@ -131,3 +158,7 @@ class PostgresDescription(UpstreamDescription):
             f"{', '.join(self.table.identity_key) or 'nothing'}, not by {', '.join(key)}; run: ALTER TABLE "
             f"{self.upstream.table} REPLICA IDENTITY FULL, or REPLICA IDENTITY USING INDEX with the key's index"
         )
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string()

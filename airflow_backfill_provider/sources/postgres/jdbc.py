@@ -8,10 +8,10 @@ whether it was read in a snapshot or from the log.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from functools import reduce
 
 from psycopg import sql
 from py4j.protocol import Py4JError
@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.hidden_options import hide_options
+from airflow_backfill_provider.sources.postgres import catalog, session_settings
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import SESSION_SETTINGS, Database
+from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.jdbc_address import jdbc_address
 from airflow_backfill_provider.sources.postgres.key_ranges import condition
-
-FETCHED_ROWS = "10000"
-"""How many rows a reader has in memory at a time."""
+from airflow_backfill_provider.sources.postgres.row_widths import WidthClass, width_classes
 
 DRIVER = "org.postgresql.Driver"
 
@@ -43,14 +43,14 @@ _AS_WRITTEN = frozenset(
 _BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
 """Settings that the JDBC driver sets itself, to the same values; it refuses others."""
 
-_OF_DRIVER = urlencode(
-    {
-        "ApplicationName": "airflow_backfill",
-        # Of a value that comes in binary form, the driver makes a text of its own.
-        "binaryTransfer": "false",
-    }
-)
-"""Settings of the driver. They are in the address, because Spark writes the names of properties in small letters."""
+_OPTIONS = {
+    "ApplicationName": "airflow_backfill",
+    # Of a value that comes in binary form, the driver makes a text of its own.
+    "binaryTransfer": "false",
+    # Also for Spark's question for the types of a query, before which it runs no statement.
+    "options": session_settings.startup_options(without=_BY_DRIVER),
+}
+"""Options of the driver. They are in the address, because Spark writes the names of properties in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,25 @@ class JdbcTable:
         """
         Return the rows of some ranges, all values as texts as the database writes them.
 
-        :param ranges: disjoint ranges, at least one; each is read through a connection of its own.
+        :param ranges: disjoint ranges, at least one; each is read through a connection of its own, or through several
+            if some rows have long values.
         """
         hide_options(self.spark, ["password"])
+        with self.database.session() as connection:
+            has_long_values = catalog.has_long_values(connection, self.table.oid)
         parameters = self.database.resolved_parameters()
+        classes = width_classes(self._columns, has_long_values=has_long_values)
+        return reduce(DataFrame.unionAll, (self._read(ranges, found, parameters) for found in classes))
+
+    def _read(self, ranges: Sequence[KeyRange], wide: WidthClass, parameters: Mapping[str, str]) -> DataFrame:
+        """Return the rows of some ranges that are about as wide."""
         ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
-        settings = "; ".join(
-            f"SET {name} TO '{value}'" for name, value in SESSION_SETTINGS.items() if name not in _BY_DRIVER
-        )
         properties: dict[str, str] = {
             "driver": DRIVER,
             "user": parameters["user"],
             "password": parameters["password"],
-            "fetchsize": FETCHED_ROWS,
-            "sessionInitStatement": settings,
+            "fetchsize": str(wide.rows),
+            "sessionInitStatement": session_settings.statements(without=_BY_DRIVER),
             "customSchema": ", ".join(
                 f"{quote(column.name)} STRING" for column in self._columns if column.type.name in _AS_WRITTEN
             ),
@@ -99,8 +104,8 @@ class JdbcTable:
         types = {column.name: column.type.name for column in self.table.columns}
         with self._connecting():
             return self.spark.read.jdbc(
-                f"jdbc:postgresql://{parameters['host']}:{parameters['port']}/{parameters['dbname']}?{_OF_DRIVER}",
-                f"({self._select().as_string(None)}) AS present_rows",
+                jdbc_address(parameters["host"], parameters["port"], parameters["dbname"], _OPTIONS),
+                f"({self._select(wide.condition).as_string(None)}) AS present_rows",
                 predicates=[condition(covered, self.order, types).as_string(None) for covered in ranges],
                 properties=properties,
             )
@@ -121,13 +126,14 @@ class JdbcTable:
     def _columns(self) -> list[DescribedColumn]:
         return [column for column in self.table.columns if column.name in self.columns]
 
-    def _select(self) -> sql.Composable:
-        """Return the query of all rows. The server merges it with the condition of a range, so an index is used."""
-        return sql.SQL("SELECT {} FROM {}").format(
+    def _select(self, condition: sql.Composable) -> sql.Composable:
+        """Return the query of rows. The server merges it with the condition of a range, so an index is used."""
+        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
             sql.SQL(", ").join(
                 sql.SQL("{} AS {}").format(_as_text(column), sql.Identifier(column.name)) for column in self._columns
             ),
             sql.Identifier(self.table.schema, self.table.name),
+            condition,
         )
 
 

@@ -11,6 +11,7 @@ from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, KeyRange, Pos
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.key_ranges import condition, in_order
+from airflow_backfill_provider.sources.postgres.key_values import is_strange
 from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
 
 _PAGE_BYTES = 8192
@@ -29,10 +30,11 @@ def sampled_keys(connection: Connection, table: DescribedTable, order: KeyOrder,
     sampled: sql.Composable = sql.SQL("")
     if percent is not None:
         sampled = sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(percent)
-    statement = sql.SQL("SELECT {} FROM {} {} ORDER BY {}").format(
+    statement = sql.SQL("SELECT {} FROM {} {} WHERE {} ORDER BY {}").format(
         _key_texts(order, types),
         sql.Identifier(table.schema, table.name),
         sampled,
+        _is_usual(order, types),
         in_order(order, types),
     )
     found = connection.execute(statement).fetchall()
@@ -52,10 +54,11 @@ def first_rows(
     :param order: the key's order.
     """
     types = {column.name: column.type.name for column in table.columns}
-    statement = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY {} OFFSET {} LIMIT 1").format(
+    statement = sql.SQL("SELECT {} FROM {} WHERE {} AND {} ORDER BY {} OFFSET {} LIMIT 1").format(
         _key_texts(order, types),
         sql.Identifier(table.schema, table.name),
         condition(covered, order, types),
+        _is_usual(order, types),
         in_order(order, types),
         sql.Literal(rows - 1),
     )
@@ -75,6 +78,12 @@ def rows_in(connection: Connection, table: DescribedTable, order: KeyOrder, cove
     )
     (rows,) = connection.execute(statement).fetchone() or (0,)
     return int(rows)
+
+
+def _is_usual(order: KeyOrder, types: Mapping[str, str]) -> sql.Composable:
+    """Return the condition that leaves out keys that nothing else orders; they came since the job's creation."""
+    strange = is_strange(order.names, types)
+    return sql.SQL("true") if strange is None else sql.SQL("NOT ({})").format(strange)
 
 
 def _key_texts(order: KeyOrder, types: Mapping[str, str]) -> sql.Composable:

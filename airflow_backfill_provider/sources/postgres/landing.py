@@ -26,13 +26,15 @@ from airflow_backfill_provider.sources.postgres.logged_changes import (
     noting_repeated,
 )
 from airflow_backfill_provider.sources.postgres.looks import Looks, logged_numbers
+from airflow_backfill_provider.sources.postgres.marks import Marks
 from airflow_backfill_provider.sources.postgres.partitions import Fields, PartitionTrees
-from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
+from airflow_backfill_provider.sources.postgres.pgoutput import Message, Relation, decode
 from airflow_backfill_provider.sources.postgres.published import Published
+from airflow_backfill_provider.sources.postgres.server_texts import NOT_CONVERTED, ServerTexts
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 
-MOST_BYTES = 1 << 30
-"""How many bytes of the database's log are landed at a time."""
+MOST_BYTES = 256 << 20
+"""How many bytes of the database's log are landed at a time; deltalake has a commit's rows in memory."""
 
 IDLE_BYTES = 16 << 20
 """A landing without changes is recorded only after so many bytes, so that an idle table gets no new offsets."""
@@ -86,9 +88,10 @@ class Landing:
         """
         with self.database.session() as connection:
             self.log.require_origin(self.origin(connection))
+            marks = Marks(self.log.ensure_secret())
             up_to = max(self.slot.status(connection).current, at_least)
             while True:
-                landed, is_all = self._land_once(connection, up_to, at_least)
+                landed, is_all = self._land_once(connection, up_to, at_least, marks)
                 if is_all:
                     return landed
 
@@ -103,12 +106,12 @@ class Landing:
         :raises SlotInUseError: if another process uses the slot at the moment.
         """
         status = self.slot.status(connection)
-        messages = map(decode, self.slot.peek(connection, status.current))
+        messages = self._messages(status.current)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         changes = logged_changes(messages, _without_types, after=self.log.landed_through, trees=trees)
         return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
 
-    def _land_once(self, connection: Connection, up_to: int, at_least: int) -> tuple[int, bool]:
+    def _land_once(self, connection: Connection, up_to: int, at_least: int, marks: Marks) -> tuple[int, bool]:
         """Land once; return how far the log is landed, and whether that is all up to an LSN."""
         # The order matters: another process may land and advance between the two.
         confirmed = self.slot.status(connection).confirmed
@@ -123,7 +126,7 @@ class Landing:
             self._require_reached(connection, after)
             return after, True
         repeated, identified_otherwise = set[tuple[int, int]](), set[int]()
-        messages = noting_repeated(map(decode, self.slot.peek(connection, through)), after, repeated)
+        messages = noting_repeated(self._messages(through), after, repeated)
         messages = noting_identities(messages, identified_otherwise)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         published = Published.now(connection, self.slot.publication)
@@ -148,6 +151,7 @@ class Landing:
                 after=after,
                 numbers_of=numbers_of,
                 trees=trees,
+                marks=marks,
             ),
             _numbered(not_logged(), connection, after=after, through=through),
         )
@@ -164,6 +168,21 @@ class Landing:
         self.slot.advance(connection, through)
         logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
         return through, through == up_to
+
+    def _messages(self, up_to: int) -> Iterator[Message | None]:
+        """Yield what the slot has before an LSN, through a session of its own."""
+        with self.database.session() as connection:
+            try:
+                yield from map(decode, self.slot.peek(connection, up_to))
+            except NOT_CONVERTED:
+                # Some bytes have no counterpart in Unicode, maybe in a column that no job uses. Nothing has come yet:
+                # the server decodes all messages before it returns the first.
+                texts = ServerTexts(connection)
+                yield from (decode(message, texts.text) for message in self._unconverted(up_to))
+
+    def _unconverted(self, up_to: int) -> Iterator[bytes]:
+        with self.database.session() as connection:
+            yield from self.slot.peek_unconverted(connection, up_to)
 
     def _require_reached(self, connection: Connection, landed: int) -> None:
         """

@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind
 from airflow_backfill_provider.sources.postgres.arrays import array_as_json
+from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX, UNSIGNED, Marks
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     UNCHANGED,
@@ -33,9 +34,6 @@ NO_PARTITIONS = PartitionTrees()
 
 _BY_PRIMARY_KEY = "d"
 
-MARK_PREFIX = "airflow_backfill"
-"""The prefix of the logical messages that this package writes into the database's log."""
-
 
 def offset_of_commit(lsn: int) -> int:
     """
@@ -56,6 +54,7 @@ def logged_changes(
     after: int,
     numbers_of: Callable[[Relation], Mapping[str, str]] = lambda _: {},
     trees: PartitionTrees = NO_PARTITIONS,
+    marks: Marks = UNSIGNED,
 ) -> Iterator[LoggedChange]:
     """
     Yield the rows of the change log.
@@ -64,6 +63,7 @@ def logged_changes(
     :param types_of: returns the types of a table's columns, as the change log records them.
     :param numbers_of: returns the numbers of a table's columns, as far as they are known.
     :param trees: the partitions of partitioned tables.
+    :param marks: the marks of the change log; other messages are left out.
     :param after: leave out transactions that were committed at or before this LSN, because the log has them.
     :raises DecodingError: if messages come in an order that the protocol excludes.
     """
@@ -92,7 +92,7 @@ def logged_changes(
             raise DecodingError(f"a {type(message).__name__.lower()} does not belong to a transaction")
         if is_logged:
             continue
-        for fields in _rows_of(message, relations, described, types_of, numbers_of, trees):
+        for fields in _rows_of(message, relations, described, types_of, numbers_of, trees, marks):
             number += 1
             yield LoggedChange(number=number, **transaction, **fields)
 
@@ -192,11 +192,13 @@ def _rows_of(
     types_of: Callable[[Relation], Mapping[str, str]],
     numbers_of: Callable[[Relation], Mapping[str, str]],
     trees: PartitionTrees,
+    marks: Marks,
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of the rows that a message becomes."""
     if isinstance(message, LogicalMessage):
-        if message.prefix == MARK_PREFIX:
-            yield {"table": "", "kind": LoggedKind.MARK, "new": {"text": message.content.decode()}}
+        text = marks.read(message.content) if message.prefix == MARK_PREFIX else None
+        if text is not None:
+            yield {"table": "", "kind": LoggedKind.MARK, "new": {"text": text}}
         return
     if isinstance(message, Truncate):
         yield from trees.truncated(message.oids)

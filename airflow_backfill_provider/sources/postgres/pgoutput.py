@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from airflow_backfill_provider.sources.change_log.changes import UNREADABLE
+
 _EPOCH = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _INT16, _INT32, _INT64 = struct.Struct("!H"), struct.Struct("!I"), struct.Struct("!Q")
 _BEGIN, _COMMIT = struct.Struct("!QqI"), struct.Struct("!BQQq")
@@ -20,6 +22,18 @@ _COLUMN_TYPE = struct.Struct("!Ii")
 _TEXT, _NULL, _NOT_SENT = b"tnu"
 _IS_KEY = 1
 _IS_TRANSACTIONAL = 1
+
+
+Texts = Callable[[bytes], str]
+"""Returns the text of bytes that a message has."""
+
+
+def text_of(value: bytes) -> str:
+    """Return a text in UTF-8; :data:`UNREADABLE` for bytes that are none: a database may have no encoding."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return UNREADABLE
 
 
 class DecodingError(ValueError):
@@ -163,10 +177,11 @@ Message = Begin | Commit | Relation | Insert | Update | Delete | Truncate | Logi
 class _Reader:
     """Reads a message's fields one after the other."""
 
-    __slots__ = ("_at", "_message")
+    __slots__ = ("_at", "_message", "_text")
 
-    def __init__(self, message: bytes) -> None:
+    def __init__(self, message: bytes, text: Texts) -> None:
         self._message = message
+        self._text = text
         self._at = 1
 
     def unpack(self, format_: struct.Struct) -> tuple[int, ...]:
@@ -192,7 +207,9 @@ class _Reader:
     def string(self) -> str:
         """Read a text that ends with a zero byte."""
         end = self._message.index(b"\0", self._at)
-        text = self._message[self._at : end].decode()
+        text = self._text(self._message[self._at : end])
+        if text == UNREADABLE:
+            raise ValueError("a name is no text")
         self._at = end + 1
         return text
 
@@ -207,7 +224,7 @@ class _Reader:
 
     def tuple(self) -> Tuple:
         """Read a row; most of a landing's time goes by here, so it calls no methods for a value."""
-        message, values = self._message, list[Value]()
+        message, text, values = self._message, self._text, list[Value]()
         for _ in range(self.int16()):
             kind, at = message[self._at], self._at + 1
             if kind == _TEXT:
@@ -215,7 +232,7 @@ class _Reader:
                 at = begin + _INT32.unpack_from(message, at)[0]
                 if at > len(message):
                     raise DecodingError("the message ends too early")
-                values.append(message[begin:at].decode())
+                values.append(text(message[begin:at]))
             elif kind == _NULL:
                 values.append(None)
             elif kind == _NOT_SENT:
@@ -226,10 +243,11 @@ class _Reader:
         return tuple(values)
 
 
-def decode(message: bytes) -> Message | None:
+def decode(message: bytes, text: Texts = text_of) -> Message | None:
     """
     Decode a message.
 
+    :param text: returns the text of names and values; by default, they are in UTF-8.
     :returns: ``None`` for a message about something that no change depends on, such as the origin of a transaction.
     :raises DecodingError: if it is not of version 1 of the protocol, or cut off.
     """
@@ -240,7 +258,7 @@ def decode(message: bytes) -> Message | None:
     if decoder is None:
         raise DecodingError(f"a replication message is of the unknown kind {kind!r}")
     try:
-        return decoder(_Reader(message))
+        return decoder(_Reader(message, text))
     except (struct.error, IndexError, OverflowError, ValueError) as error:
         if isinstance(error, DecodingError):
             raise

@@ -12,6 +12,7 @@ from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
+from airflow_backfill_provider.sources.postgres.marks import Marks
 from airflow_backfill_provider.sources.postgres.rewrites import TableLook
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
@@ -71,7 +72,7 @@ class PresentTable(PresentRows):
             # A crash in between ends the session.
             if self._run(connection) != server_run:
                 return False
-            self._source.slot.mark(connection, name)
+            self._source.slot.mark(connection, Marks(self._source.log.secret()).text(name))
         return True
 
     def _run(self, connection: Connection) -> str:
@@ -87,7 +88,9 @@ class PresentTable(PresentRows):
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""
         del ended_by, server_run
-        found = self._source.log.mark(name)
+        signed = Marks(self._source.log.secret()).text(name)
+        # Without a signature it was landed before the log had a secret.
+        found = self._source.log.mark(signed) or self._source.log.mark(name)
         return None if found is None else Offset(found)
 
     def sample_keys(self, most: int) -> Sequence[Position]:

@@ -14,11 +14,23 @@ from typing import Any
 
 from airflow_backfill_provider.sources.change_log.changes import OF_ALL_TABLES, LoggedKind
 from airflow_backfill_provider.sources.postgres.catalog import Connection
+from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
 
 # ALTER PUBLICATION … SET (publish = …) writes the row again, in a transaction of its own; ADD TABLE does not.
 _PUBLICATION = "SELECT oid::bigint, xmin::text FROM pg_publication WHERE pubname = %s"
 
-_ENTRIES = "SELECT prrelid::bigint, oid::bigint FROM pg_publication_rel WHERE prpubid = %s::bigint::oid"
+# A table leaves a schema, and comes back, with another row about what it depends on.
+_ENTRIES = """
+SELECT prrelid::bigint, oid::bigint::text FROM pg_publication_rel WHERE prpubid = %s::bigint::oid
+UNION ALL
+SELECT c.oid::bigint, concat_ws(' ', s.oid, d.xmin)
+FROM {published_schemas} s
+JOIN pg_class c ON c.relnamespace = s.pnnspid AND c.relkind IN ('r', 'p')
+LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0
+    AND d.refclassid = 'pg_namespace'::regclass AND d.deptype = 'n'
+WHERE s.pnpubid = %s::bigint::oid AND NOT EXISTS (
+    SELECT FROM pg_publication_rel r WHERE r.prpubid = s.pnpubid AND r.prrelid = c.oid)
+"""
 
 _IDENTITY_BYTES = 7
 """As many as fit into a signed number of 64 bits, and one less."""
@@ -43,7 +55,8 @@ class Published:
         row = connection.execute(_PUBLICATION, [publication]).fetchone()
         if row is None:
             return cls(publication)
-        entries = connection.execute(_ENTRIES, [row[0]]).fetchall()
+        query = with_published_schemas(_ENTRIES, connection.info.server_version)
+        entries = connection.execute(query, [row[0], row[0]]).fetchall()
         return cls(
             publication,
             {OF_ALL_TABLES: _identity(*row), **{str(table): _identity(entry) for table, entry in entries}},

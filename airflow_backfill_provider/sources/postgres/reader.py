@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
-from airflow_backfill_provider.sources.change_log.texts import typed
+from airflow_backfill_provider.sources.change_log.texts import typed, typed_key
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
@@ -87,7 +87,13 @@ class PostgresReader(SourceReader):
         types = self._types
         order: KeyOrder = described.key_order(self._source.upstream.key)
         table = JdbcTable(self._spark, self._source.database, described.table, tuple(types), order)
-        return table.rows(ranges).select(*(typed(column(name), kind, name).alias(name) for name, kind in types.items()))
+        key = set(order.names)
+        return table.rows(ranges).select(
+            *(
+                (typed_key if name in key else typed)(column(name), kind, name).alias(name)
+                for name, kind in types.items()
+            )
+        )
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """Return whether the table was truncated in ``(after, up_to]``."""

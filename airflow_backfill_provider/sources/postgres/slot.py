@@ -21,17 +21,21 @@ from airflow_backfill_provider.core.errors import (
     UpstreamError,
 )
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.logged_changes import MARK_PREFIX
 from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
+from airflow_backfill_provider.sources.postgres.marks import BEGIN, MARK_PREFIX
+from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
+from airflow_backfill_provider.sources.postgres.rights import (
+    NO_LOGICAL_LOG,
+    NO_SLOT_LEFT,
+    may_not_publish,
+    may_not_replicate,
+)
 from airflow_backfill_provider.sources.postgres.slot_owner import Claim, SlotOwner
 
 PLUGIN = "pgoutput"
 
 _LOST = "lost"
 """The state of a slot that needs log which the server has removed."""
-
-_FETCHED = 2_000
-"""How many messages are fetched at a time."""
 
 _PATIENCE = "60s"
 """How long the creation of a slot waits for transactions that are in progress."""
@@ -45,18 +49,23 @@ FROM pg_replication_slots WHERE slot_name = %s
 # The columns for some rows and some columns of a table are new in PostgreSQL 15.
 _PUBLISHED = """
 SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, p.pubviaroot,
-       EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid),
-       EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid
-               AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL)),
-       EXISTS (SELECT FROM pg_partition_ancestors(%s::bigint::oid::regclass) a
+       s.oid IS NOT NULL OR r.oid IS NOT NULL,
+       s.oid IS NULL AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL),
+       EXISTS (SELECT FROM pg_partition_ancestors(c.oid) a JOIN pg_class k ON k.oid = a.relid
                LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = a.relid
-               WHERE a.relid <> %s::bigint::oid AND (p.puballtables OR r.oid IS NOT NULL))
-FROM pg_publication p WHERE p.pubname = %s
+               LEFT JOIN {published_schemas} s ON s.pnpubid = p.oid AND s.pnnspid = k.relnamespace
+               WHERE a.relid <> c.oid AND (p.puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL))
+FROM pg_publication p
+JOIN pg_class c ON c.oid = %s::bigint::oid
+LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
+LEFT JOIN {published_schemas} s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace
+WHERE p.pubname = %s
 """
 
+# The plugin reads a list of names in SQL. The name comes as bytes, because a session may have no encoding.
 _PEEK = """
-SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1',
-                                                     'publication_names', %s, 'messages', 'true')
+SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1', 'publication_names',
+                                                     quote_ident(convert_from(%s, 'UTF8')), 'messages', 'true')
 """
 
 
@@ -168,14 +177,24 @@ class ReplicationSlot:
         """
         Yield the messages of whole transactions that were committed before an LSN, without consuming them.
 
+        They come one by one, because one may be as large as a thousand others.
+
+        :param connection: a session that is used for nothing else meanwhile.
         :raises ChangeFeedGapError: if the slot is gone.
         """
         self.status(connection)
-        with connection.transaction(), connection.cursor(name="peek", binary=True) as cursor:
-            cursor.itersize = _FETCHED
+        yield from self._messages(connection, up_to)
+
+    def peek_unconverted(self, connection: Connection, up_to: int) -> Iterator[bytes]:
+        """Yield the same messages with all texts in the encoding of the database; the session has none afterwards."""
+        self.status(connection)
+        connection.execute("SET client_encoding TO 'SQL_ASCII'")
+        yield from self._messages(connection, up_to)
+
+    def _messages(self, connection: Connection, up_to: int) -> Iterator[bytes]:
+        with connection.cursor(binary=True) as cursor:
             try:
-                cursor.execute(_PEEK, [self.name, lsn_text(up_to), self.publication])
-                for (message,) in cursor:
+                for (message,) in cursor.stream(_PEEK, [self.name, lsn_text(up_to), self.publication.encode()]):
                     yield message
             except errors.UndefinedObject as error:
                 # Also if it was created again: it did not exist when the changes were made.
@@ -266,7 +285,8 @@ class ReplicationSlot:
 
     def _published(self, connection: Connection, oid: int) -> tuple[bool, bool, bool, bool, bool, bool] | None:
         """Return what the publication has; ``None`` if there is none."""
-        return connection.execute(_PUBLISHED, [oid, oid, oid, oid, self.publication]).fetchone()
+        query = with_published_schemas(_PUBLISHED, connection.info.server_version)
+        return connection.execute(query, [oid, self.publication]).fetchone()
 
     @staticmethod
     def _define(connection: Connection, statement: sql.Composed) -> None:
@@ -274,10 +294,7 @@ class ReplicationSlot:
             with connection.transaction():
                 connection.execute(statement)
         except errors.InsufficientPrivilege as error:
-            raise DatabaseRefusedError(
-                f"the login {connection.info.user} may not define the publication; let the table's owner run: "
-                f"{statement.as_string(connection)}"
-            ) from error
+            raise DatabaseRefusedError(may_not_publish(connection, statement)) from error
         except (errors.DuplicateObject, errors.UniqueViolation):
             # Another process did the same at the same time.
             return
@@ -296,18 +313,11 @@ class ReplicationSlot:
         except errors.QueryCanceled as error:
             raise self._still_in_progress() from error
         except errors.ObjectNotInPrerequisiteState as error:
-            raise DatabaseRefusedError(
-                "the server does not write what logical replication needs; set wal_level = logical and restart it"
-            ) from error
+            raise DatabaseRefusedError(NO_LOGICAL_LOG) from error
         except errors.ConfigurationLimitExceeded as error:
-            raise DatabaseRefusedError(
-                "all replication slots of the server are in use; raise max_replication_slots, or drop unused slots"
-            ) from error
+            raise DatabaseRefusedError(NO_SLOT_LEFT) from error
         except errors.InsufficientPrivilege as error:
-            raise DatabaseRefusedError(
-                f"the login {connection.info.user} may not create a replication slot; run: ALTER ROLE "
-                f'"{connection.info.user}" REPLICATION'
-            ) from error
+            raise DatabaseRefusedError(may_not_replicate(connection)) from error
         return True
 
     def _after_all_in_progress(self, connection: Connection) -> int:
@@ -325,7 +335,7 @@ class ReplicationSlot:
             raise self._still_in_progress() from error
         begin = newest_lsn(connection)
         # The first landing has at least this, and its time.
-        self.mark(connection, "begin")
+        self.mark(connection, BEGIN)
         return begin
 
     def mark(self, connection: Connection, text: str) -> int:

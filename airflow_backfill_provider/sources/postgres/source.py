@@ -33,11 +33,14 @@ from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.column_identity import column_identities, pinned_numbers
-from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.database import PrimaryDatabase
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
+from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
+from airflow_backfill_provider.sources.postgres.key_values import require_usual_keys
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
+from airflow_backfill_provider.sources.postgres.rights import missing_rights
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 from airflow_backfill_provider.sources.postgres.table_feed import TableFeed, table_id
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
@@ -67,7 +70,7 @@ class PostgresSource(Source):
         self.upstream = upstream
         self.created = created
         self._storage_options = storage_options
-        self.database = Database(upstream.connection)
+        self.database = PrimaryDatabase(upstream.connection)
         self.slot = ReplicationSlot(upstream.slot, upstream.publication)
         self.log = ChangeLog(upstream.change_log, storage_options)
 
@@ -87,6 +90,7 @@ class PostgresSource(Source):
         Create slot and change log, unless they exist, and return the point after which changes are complete.
 
         :raises DatabaseRefusedError: if the login may not create a slot; with what to do.
+        :raises UnsupportedValueError: if a row's key cannot be ordered.
         :raises UpstreamError: if the slot belongs to another job; or if the change log cannot be continued, and other
             jobs may read it.
         """
@@ -104,6 +108,36 @@ class PostgresSource(Source):
     def undo_begin(self, job: str) -> bool:
         """Remove slot, publication and change log, unless they belong to another job."""
         return self._beginning.remove(job)
+
+    def missing_rights(self) -> Sequence[str]:
+        """
+        Return what the login or the server lacks so that the job can be created, each with what to do.
+
+        :raises DatabaseUnavailableError: if the database does not answer.
+        """
+        with self.database.session() as connection:
+            return self._missing_rights(connection, self.describe(connection))
+
+    def _missing_rights(self, connection: Connection, table: DescribedTable) -> list[str]:
+        try:
+            is_published = self.slot.require_publishable(connection, table)
+        except DatabaseRefusedError as error:
+            return [str(error)]
+        slot, publication = self.slot.name, self.slot.publication
+        return list(
+            missing_rights(connection, slot=slot, publication=publication, table=table, is_published=is_published)
+        )
+
+    def require_can_make(self, connection: Connection, table: DescribedTable) -> None:
+        """
+        Refuse what would leave something behind if it were found out later.
+
+        :raises UnsupportedValueError: if a row's key cannot be ordered.
+        :raises DatabaseRefusedError: if the login or the server lacks something; with all of it.
+        """
+        require_usual_keys(connection, self.location, table, [column.column for column in self.upstream.key])
+        if missing := self._missing_rights(connection, table):
+            raise DatabaseRefusedError(f"{self.location}: {'; and '.join(missing)}")
 
     def end(self, job: str) -> None:
         """Drop the job's own slot, so that the server keeps no log for it; a slot that is shared stays."""
@@ -155,6 +189,8 @@ class PostgresSource(Source):
         :raises UpstreamNotFoundError: if there is no such table, or it cannot be read.
         """
         with self.database.session() as connection:
+            # Rows are read by Spark, which does not reach every server that libpq reaches.
+            require_host(self.database.connection_id, connection.info.host)
             server = catalog.server(connection)
             table = self.describe(connection)
             identities = column_identities(connection, table.oid)

@@ -131,7 +131,11 @@ def test_what_is_allowed(change):
         ({"upstream": {"path": "/lake/orders"}}, "upstream.key", "is required"),
         ({"upstream": upstream(key=[])}, "upstream.key", "at least 1 item"),
         ({"upstream": upstream(key="id")}, "upstream.key", "must be a list"),
-        ({"upstream": upstream(key=[1])}, "upstream.key.0", "name of a column, or a mapping with its name; in YAML, this word is a number: quote it"),
+        (
+            {"upstream": upstream(key=[1])},
+            "upstream.key.0",
+            "name of a column, or a mapping with its name; in YAML, this word is a number: quote it",
+        ),
         ({"upstream": upstream(key=[""])}, "upstream.key.0.column", "at least 1 character"),
         ({"upstream": upstream(key=[{"descending": True}])}, "upstream.key.0.column", "is required"),
         (

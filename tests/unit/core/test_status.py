@@ -27,7 +27,6 @@ from tests.builders import (
     barrier_of,
     commit_of,
     compared_of,
-    job_of,
     pinned_verification_of,
     settings_of,
     window_of,

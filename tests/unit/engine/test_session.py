@@ -20,6 +20,8 @@ PINNED = {
     "spark.sql.variable.substitute": "false",
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.columnarReaderBatchSize": "16",
+    "parquet.page.size.row.check.min": "1",
     "spark.databricks.delta.maxCommitAttempts": "20",
 }
 

@@ -6,6 +6,7 @@ import re
 import traceback
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
@@ -18,6 +19,8 @@ from airflow_backfill_provider.core.errors import (
     MaterializedViewError,
     QueryFailedError,
     StorageUnavailableError,
+    UnsupportedValueError,
+    UpstreamError,
     VerificationFailedError,
     VersionGoneError,
 )
@@ -50,6 +53,62 @@ def test_a_lost_server_is_a_retryable_error_of_one_line():
     with pytest.raises(EpochFailedError, match=said), epoch_errors("epoch 3"):
         raise PySparkException(REFUSED)
     assert EpochFailedError.retryable
+
+
+class EndedProcessError(Py4JError):
+    """An error whose text is in a process that has ended."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__("unknown")
+        self.problem = problem
+
+    def __str__(self) -> str:
+        raise self.problem
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JNetworkError("Answer from Java side is empty"),
+        EndedProcessError(Py4JNetworkError("Answer from Java side is empty")),
+        EndedProcessError(ConnectionRefusedError(111, "Connection refused")),
+    ],
+)
+def test_a_process_of_spark_that_ended_is_a_retryable_error_of_one_line(error: Py4JError) -> None:
+    """Nobody can ask it any more what the error was; it may have had too little memory."""
+    with (
+        pytest.raises(EpochFailedError, match=r"^epoch 3 failed: Spark's process ended.*spark\.driver\.memory"),
+        epoch_errors("epoch 3"),
+    ):
+        raise error
+    with (
+        pytest.raises(VerificationFailedError, match=r"^the view cannot be compared: Spark's process ended"),
+        comparison_errors("the view"),
+    ):
+        raise error
+
+
+QUOTED = "[UNRESOLVED_COLUMN] no column `__filled_a`.`b`: raise_error(AIRFLOW_BACKFILL_UNCHANGED_VALUE a.b)"
+
+
+def test_an_error_that_only_quotes_the_plan_is_not_about_a_value() -> None:
+    """The same words stand in each plan that may raise them."""
+    with pytest.raises(EpochFailedError), epoch_errors("epoch 3"):
+        raise spark_error(QUOTED)
+    raised = "[USER_RAISED_EXCEPTION] AIRFLOW_BACKFILL_UNCHANGED_VALUE a.b SQLSTATE: P0001"
+    with pytest.raises(UpstreamError, match=r"did not change column a\.b, "), epoch_errors("epoch 3"):
+        raise spark_error(raised)
+
+
+@pytest.mark.parametrize("problem", ["character with byte sequence 0x81", "invalid byte sequence for encoding"])
+def test_a_text_that_a_database_cannot_convert_is_named(problem: str) -> None:
+    text = f"org.postgresql.util.PSQLException: ERROR: {problem} secret"
+    with (
+        pytest.raises(UnsupportedValueError, match="bytes without a counterpart in Unicode") as refused,
+        epoch_errors("epoch 3"),
+    ):
+        raise spark_error(text)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

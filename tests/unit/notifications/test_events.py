@@ -7,12 +7,12 @@ import json
 
 import pytest
 
+from airflow_backfill_provider.core.alarm import Alarm, AlarmKind
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, InProgress
 from airflow_backfill_provider.core.status import JobStatus, job_status
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.alarm import Alarm, AlarmKind
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.notifications.events import (
     BackfillEvent,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -83,3 +84,11 @@ def test_a_batch_is_there_before_the_next_rows_are_read(monkeypatch):
 
     next(arrow_batches(endless()))
     assert len(read) == 3
+
+
+def test_a_batch_of_long_texts_has_fewer_rows(monkeypatch):
+    """A row may have a thousand times as much as another, and all of a batch is in memory."""
+    monkeypatch.setattr(changes, "_BATCH_CHARACTERS", 10)
+    texts = ["x" * 4, None, "x" * 3, "x" * 3, "x" * 40, "", "x"]
+    rows = (replace(change(number), new={"a": text}, old={"a": "x"}) for number, text in enumerate(texts))
+    assert [batch.num_rows for batch in arrow_batches(rows)] == [3, 2, 2]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+from functools import partial
 
 import pytest
 
+from airflow_backfill_provider.sources.change_log.changes import UNREADABLE
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -113,7 +115,6 @@ def oid_and(rest):
         (b"D" + oid_and(b"N" + m.row("1")), "neither a key nor an old row, but 'N'"),
         # A binary value, which only version 2 has where it is asked for.
         (b"I" + oid_and(b"N" + struct.pack("!H", 1) + b"b" + struct.pack("!I", 1) + b"1"), "of the unknown kind 'b'"),
-        (b"I" + oid_and(b"N" + struct.pack("!H", 1) + b"t" + struct.pack("!I", 1) + b"\xff"), "cannot be decoded"),
         (b"I" + oid_and(b"N" + struct.pack("!H", 1) + b"t" + struct.pack("!I", 2**32 - 1) + b"1"), "ends too early"),
         (b"R" + oid_and(b"\xff\0" + b"t\0" + b"d" + struct.pack("!H", 0)), "cannot be decoded"),
         (b"T" + struct.pack("!IB", 2**32 - 1, 0), "cannot be decoded"),
@@ -126,3 +127,18 @@ def test_what_is_not_in_the_documented_format_is_refused(message, said):
     with pytest.raises(DecodingError, match=said) as refused:
         decode(message)
     assert refused.value.__cause__ is None
+
+
+def test_a_value_whose_bytes_are_no_text_stands_for_itself():
+    """I6: it may be one of a column that no job uses, and the other changes go on."""
+    value = struct.pack("!I", 1) + b"\xff"
+    message = b"I" + oid_and(b"N" + struct.pack("!H", 2) + b"t" + value + b"t" + struct.pack("!I", 1) + b"a")
+    assert decode(message) == Insert(5, (UNREADABLE, "a"))
+
+
+def test_names_and_values_may_be_in_another_encoding():
+    latin1 = partial(bytes.decode, encoding="latin-1")
+    message = b"I" + oid_and(b"N" + struct.pack("!H", 1) + b"t" + struct.pack("!I", 1) + b"\xe4")
+    assert decode(message, latin1) == Insert(5, ("ä",))
+    relation = b"R" + oid_and(b"\xe4\0" + b"t\0" + b"d" + struct.pack("!H", 0))
+    assert decode(relation, latin1) == Relation(5, "ä", "t", "d", ())
