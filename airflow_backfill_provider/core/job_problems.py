@@ -14,6 +14,13 @@ Path = tuple[int | str, ...]
 
 _KEY = ("upstream", "key")
 
+_WITHOUT_KEY = (
+    "is required, with at least 1 item: the columns that identify a row. A table without a key cannot be backfilled, "
+    "because a change would not find its row; give it a unique column"
+)
+
+_MESSAGES = {"missing": "is required", "tuple_type": "must be a list"}
+
 _READ_AS: Mapping[type, str] = {
     bool: "true or false",
     type(None): "nothing",
@@ -46,20 +53,15 @@ def _message(problem: Mapping[str, Any], field: str, allowed: Callable[[Path], S
     if kind == "extra_forbidden":
         return f"unknown field; allowed are {', '.join(allowed(path[:-1]))}"
     if path == _KEY and kind in {"missing", "too_short"}:
-        return (
-            "is required, with at least 1 item: the columns that identify a row. A table without a key cannot be "
-            "backfilled, because a change would not find its row; give it a unique column"
-        )
-    if kind == "missing":
-        return "is required"
-    if kind == "tuple_type":
-        return "must be a list"
+        return _WITHOUT_KEY
     if field == "name" and kind.startswith("string_pattern"):
         return "must consist of lower-case letters, digits and '_'"
+    message: str = _MESSAGES.get(kind) or problem["msg"].removeprefix("Value error, ")
     if path[:2] == _KEY and kind in {"model_type", "model_attributes_type"}:
-        return f"must be the name of a column, or a mapping with its name{_unquoted(problem['input'])}"
-    message: str = problem["msg"].removeprefix("Value error, ")
-    return message + (_unquoted(problem["input"]) if kind == "string_type" else "")
+        message = "must be the name of a column, or a mapping with its name"
+    elif kind != "string_type":
+        return message
+    return message + _unquoted(problem["input"])
 
 
 def _unquoted(value: Any) -> str:

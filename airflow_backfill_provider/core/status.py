@@ -182,7 +182,7 @@ def splits_of(settings: JobSettings, state: BackfillState, summary: JobSummary) 
     return split_map(settings, state, reached=summary.upstream_version, latest=summary.upstream_latest_version)
 
 
-def job_summary(
+def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a job
     *,
     settings: JobSettings,
     state: BackfillState,

@@ -39,8 +39,8 @@ class BackfillNotifier(BaseNotifier):
     One notifier fits ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs. It
     sends ``failed`` if the task or the DAG run failed, ``finished`` if it finished the view, and ``stalled``,
     ``headroom``, ``replaced`` and ``view_lost`` while the watchdog has such an alarm. In templates of the other
-    notifiers, the event is ``backfill``, with the fields ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and
-    ``status``.
+    notifiers, the event is ``backfill``, with the fields ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in
+    one sentence) and ``status``.
 
     Never fails: errors are logged.
 

@@ -116,8 +116,6 @@ def inject_barrier(
         barrier, idle = _next_barrier(
             _Tables(store=store, upstream=upstream), basis, requester=requester, until=until, now=clock()
         )
-        if barrier is None or idle:
-            _require_view(store, basis)
         if barrier is None:
             newest = None if previous is None or commit is None else (previous, commit)
             return Injection(None, reason=idle, newest=newest)
@@ -162,7 +160,21 @@ class _Tables:
 def _next_barrier(
     tables: _Tables, basis: Basis, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
 ) -> tuple[Barrier | None, str]:
-    """Return the next barrier, if one is to be pinned; and why Spark has nothing to do, if it has nothing."""
+    """
+    Return the next barrier, if one is to be pinned; and why Spark has nothing to do, if it has nothing.
+
+    :raises MaterializedViewError: if it has nothing to do, but the view is gone.
+    """
+    barrier, idle = _planned_barrier(tables, basis, requester=requester, until=until, now=now)
+    if idle:
+        _require_view(tables.store, basis)
+    return barrier, idle
+
+
+def _planned_barrier(
+    tables: _Tables, basis: Basis, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
+) -> tuple[Barrier | None, str]:
+    """Return what :func:`_next_barrier` does, without a look at the view."""
     store, upstream = tables.store, tables.upstream
     newest, covered = _newest(upstream, basis, until)
     if newest is None:

@@ -17,8 +17,9 @@ from airflow_backfill_provider.core.errors import ConcurrentUpdateError, Upstrea
 from airflow_backfill_provider.core.keys import EVERYTHING
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.base import PresentRows, Source
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.by_key import without_keys
+from airflow_backfill_provider.sources.present_rows import PresentRows
 from airflow_backfill_provider.sources.reader import SourceReader
 
 _LONGEST_WAIT = 10

@@ -55,6 +55,7 @@ WITHOUT = {
     "core/succession.py": Untested("values without rules", None),
     "sources/unreadable_records.py": Untested("two names", None),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
+    "sources/present_rows.py": Untested("an interface", "tests/integration/postgres/test_epochs.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/appended_rows.py": on_spark("test_append_only"),
     "sources/file_log/reader.py": on_spark("test_append_only"),

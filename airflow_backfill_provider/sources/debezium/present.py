@@ -11,8 +11,8 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 from airflow_backfill_provider.core.errors import DatabaseUnavailableError
 from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
+from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.debezium.source import DebeziumSource

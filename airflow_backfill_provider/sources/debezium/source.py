@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.sources.debezium import DebeziumUpstream
 from airflow_backfill_provider.sources.debezium.description import DebeziumDescription
 from airflow_backfill_provider.sources.debezium.layout import layout_of
@@ -17,6 +16,7 @@ from airflow_backfill_provider.sources.debezium.present import PresentTable
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from airflow_backfill_provider.sources.event_table.source import EVENTS, EventTableSource, path_value
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
+from airflow_backfill_provider.sources.present_rows import PresentRows
 from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:

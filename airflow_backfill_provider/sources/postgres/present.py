@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.base import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
@@ -16,6 +15,7 @@ from airflow_backfill_provider.sources.postgres.marks import Marks
 from airflow_backfill_provider.sources.postgres.rewrites import TableLook
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
+from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.postgres.source import PostgresSource

@@ -22,8 +22,8 @@ from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.sources.by_key import column, without_keys
+from airflow_backfill_provider.sources.present_rows import PresentRows
 from airflow_backfill_provider.strategies.cdc.files import CommittedReading, ReadAheadFiles, Reading
 from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, table_of
 from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, reading_name, rows_left

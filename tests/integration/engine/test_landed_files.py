@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.alarm import AlarmKind
 from airflow_backfill_provider.core.errors import UnsupportedValueError, UpstreamError
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.watchdog import AlarmKind
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.runtime.connect import connected
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine

@@ -6,10 +6,10 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider.core.alarm import AlarmKind
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.watchdog import (
-    AlarmKind,
     ChangeFeed,
     changes_needed_after,
     reached_point,

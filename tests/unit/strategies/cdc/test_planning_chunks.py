@@ -12,8 +12,8 @@ from airflow_backfill_provider.core.errors import ChangeFeedGapError, DataFileEr
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import InProgress
-from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.present_rows import PresentRows
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.cdc.files import Reading
 from airflow_backfill_provider.strategies.cdc.planning import plan_read_ahead
