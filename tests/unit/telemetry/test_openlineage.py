@@ -122,7 +122,7 @@ def test_the_lineage_is_whole_in_a_fork_of_the_tasks_process(orders: Lake, in_us
     found = in_a_fork(ask)
     assert found == ask()
     assert found["inputs"][0]["facets"]["schema"]["fields"][0]["name"] == "order_id"
-    assert found["outputs"][0]["facets"]["version"]["datasetVersion"] == "11"
+    assert found["outputs"][0]["facets"]["version"]["datasetVersion"] == "0"
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -79,7 +79,7 @@ def test_the_offset_at_an_instant_is_the_newest_one_that_was_committed_then(log,
 )
 def test_the_columns_within_a_window(log, of, after, up_to, expected):
     known = {15: {"id": "long"}, 28: {"id": "long", "note": "<point>"}}
-    assert log.columns_within(of, after, up_to) == [LoggedColumns(offset, known[offset]) for offset in expected]
+    assert log.columns_within(of, after, up_to) == [LoggedColumns(offset, known[offset], {}) for offset in expected]
 
 
 def test_columns_of_one_transaction_come_in_its_order(empty):
