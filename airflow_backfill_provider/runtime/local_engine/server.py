@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 
 from airflow_backfill_provider.core.errors import BackfillError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.runtime.local_engine import engine_files
 from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
@@ -150,9 +151,8 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
 
 
 def _launch(token: str) -> KnownProcess:
-    inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
+    inherited = inherited_environment({STORAGE_OPTIONS_VARIABLE, REMOTE_VARIABLE})
     environment = {**inherited, **spark_environment(), TOKEN_VARIABLE: token}
-    environment.pop(REMOTE_VARIABLE, None)
     command = ["spark-submit", "--load-spark-defaults", "--properties-file", str(engine_files.conf_file())]
     command += ["--class", _SERVER, "spark-internal"]
     for file in (engine_files.log_file(), engine_files.output_file()):

@@ -20,6 +20,7 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
+from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin import observed_job, observer
 from airflow_backfill_provider.state.applications import ApplicationRecords
@@ -161,6 +162,29 @@ def emit_from_another_dag(lake: Lake, backfill_conn_id: str) -> None:
                 source_map_index=2,
             )
         )
+
+
+@contextmanager
+def run_with_a_foreign_class(api: Api, dag_id: str) -> Iterator[str]:
+    """
+    Start a DAG run whose value under the key of created jobs names a class that does not exist.
+
+    Airflow's API refuses such a value of a user, and stores that of a task.
+    """
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import update
+
+    run, admin = f"/api/v2/dags/{dag_id}/dagRuns", {"headers": api.headers("admin")}
+    api.client.post(run, json={"dag_run_id": "foreign", "logical_date": None}, **admin)
+    entry = {"key": JOB_XCOM, "value": {}}
+    said = api.client.post(f"{run}/foreign/taskInstances/backfill.create_job/xcomEntries", json=entry, **admin)
+    assert said.status_code == 201, said.text
+    foreign = json.dumps({"__classname__": "no.such.Class", "__version__": 1, "__data__": {}})
+    with create_session() as session:
+        session.execute(update(XComModel).where(XComModel.run_id == "foreign").values(value=foreign))
+    yield "foreign"
+    api.client.patch(f"{run}/foreign", json={"state": "success"}, **admin)
 
 
 def application_page(api: Api, **changes: Any) -> Any:

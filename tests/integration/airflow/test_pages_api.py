@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +24,7 @@ from tests.integration.airflow.pages_site import (
     emit_from_another_dag,
     job,
     pages_of,
+    run_with_a_foreign_class,
 )
 from tests.plain_engine import CountingEngine
 
@@ -373,29 +373,10 @@ def test_applications_are_for_those_who_may_read_the_dag(api: Api):
 
 
 def test_a_value_with_a_foreign_class_hides_no_job(api: Api):
-    """Airflow's API refuses such a value of a user, and stores that of a task."""
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import update
-
-    runs = "/api/v2/dags/refresh_throttled/dagRuns"
-    admin = {"headers": api.headers("admin")}
-    foreign = {"__classname__": "no.such.Class", "__version__": 1, "__data__": {}}
-    api.client.post(runs, json={"dag_run_id": "foreign", "logical_date": None}, **admin)
-    reported = api.client.post(
-        f"{runs}/foreign/taskInstances/backfill.create_job/xcomEntries",
-        json={"key": JOB_XCOM, "value": {}},
-        **admin,
-    )
-    assert reported.status_code == 201, reported.text
-    with create_session() as session:
-        session.execute(update(XComModel).where(XComModel.run_id == "foreign").values(value=json.dumps(foreign)))
-
-    for path in ("jobs?limit=100", "dags/refresh_throttled/jobs", "dags/refresh_throttled/jobs?run_id=foreign"):
-        answer = api.get(path)
-        assert (answer.status_code, "throttled" in {row["name"] for row in answer.json()["jobs"]}) == (200, True)
-
-    api.client.patch(f"{runs}/foreign", json={"state": "success"}, **admin)
+    with run_with_a_foreign_class(api, "refresh_throttled") as run_id:
+        for path in ("jobs?limit=100", f"dags/refresh_throttled/jobs?run_id={run_id}"):
+            answer = api.get(path)
+            assert (answer.status_code, "throttled" in {row["name"] for row in answer.json()["jobs"]}) == (200, True)
 
 
 def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):

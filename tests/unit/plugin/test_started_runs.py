@@ -180,7 +180,7 @@ def test_a_value_that_another_dag_wrote_hides_no_job(session, monkeypatch):
 
 def test_values_of_dags_that_were_not_requested_are_not_read(session, monkeypatch):
     read: list[str | None] = []
-    monkeypatch.setattr(started_runs, "written_job", lambda value: read.append(value))
+    monkeypatch.setattr(started_runs, "written_job", read.append)
     creates(session, "secret_dag", xcom("other_orders"))
     found(session, "backfill_manual")
     assert read == []

@@ -81,6 +81,14 @@ def test_secrets_are_on_no_command_line_and_in_no_file_that_others_can_read(spar
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
+def test_the_server_inherits_nothing_of_airflows_own(spark_submit, port, monkeypatch):
+    folder = spark_submit()
+    for name in ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_SHOP"):
+        monkeypatch.setenv(name, "very-secret")
+    start(port)
+    assert "very-secret" not in (folder / "environment").read_text()
+
+
 def test_a_stale_record_is_ignored_although_its_process_number_is_in_use(spark_submit, port):
     spark_submit()
     record, _ = start(port)
