@@ -71,6 +71,30 @@ class Api:
     def post(self, path: str, body: Any, user: str | None = "admin") -> Any:
         return self.client.post(f"/backfill/api/{path}", json=body, headers=self.headers(user))
 
+    def names_beside_a_foreign_class(self, dag_id: str) -> set[str]:
+        """
+        Return the listed jobs while a run has a value, under the key of created jobs, with a class that does not exist.
+
+        Airflow's API refuses such a value of a user, and stores that of a task.
+        """
+        from airflow.models.xcom import XComModel
+        from airflow.utils.session import create_session
+        from sqlalchemy import update
+
+        run, admin = f"/api/v2/dags/{dag_id}/dagRuns", {"headers": self.headers("admin")}
+        self.client.post(run, json={"dag_run_id": "foreign", "logical_date": None}, **admin)
+        entry = {"key": JOB_XCOM, "value": {}}
+        said = self.client.post(f"{run}/foreign/taskInstances/backfill.create_job/xcomEntries", json=entry, **admin)
+        assert said.status_code == 201, said.text
+        foreign = json.dumps({"__classname__": "no.such.Class", "__version__": 1, "__data__": {}})
+        with create_session() as session:
+            session.execute(update(XComModel).where(XComModel.run_id == "foreign").values(value=foreign))
+        assert self.get(f"dags/{dag_id}/jobs?run_id=foreign").status_code == 200
+        answer = self.get("jobs?limit=100")
+        self.client.patch(f"{run}/foreign", json={"state": "success"}, **admin)
+        assert answer.status_code == 200
+        return {row["name"] for row in answer.json()["jobs"]}
+
 
 @contextmanager
 def pages_of(folder: Path, names: Sequence[str], *, not_created: Collection[str] = ()) -> Iterator[Api]:
@@ -162,29 +186,6 @@ def emit_from_another_dag(lake: Lake, backfill_conn_id: str) -> None:
                 source_map_index=2,
             )
         )
-
-
-@contextmanager
-def run_with_a_foreign_class(api: Api, dag_id: str) -> Iterator[str]:
-    """
-    Start a DAG run whose value under the key of created jobs names a class that does not exist.
-
-    Airflow's API refuses such a value of a user, and stores that of a task.
-    """
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import update
-
-    run, admin = f"/api/v2/dags/{dag_id}/dagRuns", {"headers": api.headers("admin")}
-    api.client.post(run, json={"dag_run_id": "foreign", "logical_date": None}, **admin)
-    entry = {"key": JOB_XCOM, "value": {}}
-    said = api.client.post(f"{run}/foreign/taskInstances/backfill.create_job/xcomEntries", json=entry, **admin)
-    assert said.status_code == 201, said.text
-    foreign = json.dumps({"__classname__": "no.such.Class", "__version__": 1, "__data__": {}})
-    with create_session() as session:
-        session.execute(update(XComModel).where(XComModel.run_id == "foreign").values(value=foreign))
-    yield "foreign"
-    api.client.patch(f"{run}/foreign", json={"state": "success"}, **admin)
 
 
 def application_page(api: Api, **changes: Any) -> Any:
