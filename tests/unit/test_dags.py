@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider.core.job import BackfillJob
 from tests.airflow_home import DAGS

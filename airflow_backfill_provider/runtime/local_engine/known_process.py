@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Self
 
 import psutil
 
 from airflow_backfill_provider.core.frozen import Frozen
+
+
+class Listeners(StrEnum):
+    """Who listens on a port."""
+
+    NOBODY = "nobody"
+    OWN = "own"
+    OTHERS = "others"
+
 
 _SECONDS_OFF = 2.0
 """How far a change of the clock may shift a process's start time. No process id is reused within that time."""
@@ -38,6 +48,22 @@ class KnownProcess(Frozen):
         """Return whether this same process still runs."""
         found = KnownProcess.of(self.pid)
         return found is not None and abs(found.started - self.started) < _SECONDS_OFF
+
+    def listeners(self, port: int) -> Listeners:
+        """Return who listens on a port of this machine: nobody, this process and those that it started, or others."""
+        try:
+            family = {self.pid, *(child.pid for child in psutil.Process(self.pid).children(recursive=True))}
+        except psutil.Error:
+            family = set()
+        found = {
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+        }
+        if not found:
+            return Listeners.NOBODY
+        # The owner of a socket of another user is not known.
+        return Listeners.OWN if found <= family and self.is_alive() else Listeners.OTHERS
 
     def resident_bytes(self) -> int | None:
         """Return the resident memory of the process; ``None`` if that cannot be read."""

@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.runtime.local_engine import engine_files
 from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
-from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess, Listeners
 from airflow_backfill_provider.runtime.spark_settings import (
     REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
@@ -182,9 +182,12 @@ def _launch(token: str) -> KnownProcess:
 def _wait_for(port: int, process: KnownProcess) -> None:
     until = time.monotonic() + START_SECONDS
     while process.is_alive():
-        with socket.socket() as probe:
-            if probe.connect_ex((_ADDRESS, port)) == 0:
+        match process.listeners(port):
+            case Listeners.OWN:
                 return
+            case Listeners.OTHERS:
+                # The next thing sent to the port is the token.
+                raise _taken(port, "another process listens there")
         if time.monotonic() > until:
             raise SparkUnavailableError(
                 f"the engine did not start within {START_SECONDS:.0f} s; see {engine_files.folder()}"
@@ -208,9 +211,11 @@ def _require_free(port: int) -> None:
         try:
             probe.bind((_ADDRESS, port))
         except OSError as error:
-            raise BackfillError(
-                f"port {port} cannot be used ({error.strerror}); choose another one with --port"
-            ) from None
+            raise _taken(port, str(error.strerror)) from None
+
+
+def _taken(port: int, reason: str) -> BackfillError:
+    return BackfillError(f"port {port} cannot be used ({reason}); choose another one with --port")
 
 
 def _end(process: KnownProcess) -> None:
