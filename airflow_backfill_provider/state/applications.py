@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 FOLDER = "applications"
 
+LONGEST_RECORD = 1 << 20
+"""How much of a record is read, in bytes; a longer one is not of this package, and unreadable."""
+
 
 class ApplicationRecords:
     """
@@ -107,7 +110,8 @@ class _LocalFiles:
 
     def get(self, file: str) -> bytes | None:
         try:
-            return (self._folder / file).read_bytes()
+            with (self._folder / file).open("rb") as opened:
+                return opened.read(LONGEST_RECORD)
         except FileNotFoundError:
             return None
 
@@ -133,7 +137,7 @@ class _ObjectStoreFiles:
     def get(self, file: str) -> bytes | None:
         try:
             with self._storage.open_input_file(file) as stream:
-                return bytes(stream.read())
+                return bytes(stream.read(LONGEST_RECORD))
         except FileNotFoundError:
             return None
 
