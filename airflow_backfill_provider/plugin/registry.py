@@ -113,7 +113,7 @@ def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[Reg
     return _registered(session, {asset_id: {dag_id: NEVER} for asset_id in found})
 
 
-def _view_ids() -> Select[tuple[int]]:
+def _view_ids() -> Select[Any]:
     """Return the query of the assets of materialized views."""
     emitted = (
         select(alias_association_table.c.asset_id)

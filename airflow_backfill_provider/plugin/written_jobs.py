@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Never, TypeVar
 
-from sqlalchemy import ColumnElement, Text, cast
+from sqlalchemy import ColumnElement, SQLColumnExpression, Text, cast
 
 from airflow_backfill_provider.assets import CONNECTION, DEFINITION
 
@@ -40,7 +40,7 @@ class WrittenJob:
     backfill_conn_id: str
 
 
-def text_of(column: ColumnElement[Any]) -> ColumnElement[str]:
+def text_of(column: SQLColumnExpression[Any]) -> ColumnElement[str]:
     """Return a JSON column as text, so that the driver does not parse it: one broken row would end the query."""
     return cast(column, Text)
 
@@ -63,7 +63,9 @@ def written_job(text: str | None) -> WrittenJob | None:
         return None
     definition = value.get(DEFINITION)
     connection = value.get(CONNECTION) or ""
-    name = definition.get("name") if isinstance(definition, dict) else None
+    if not isinstance(definition, dict):
+        return None
+    name = definition.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(connection, str):
         return None
     return WrittenJob(name, definition, connection)

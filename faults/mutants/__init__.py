@@ -27,6 +27,7 @@ from faults.mutants import (
     databases,
     engine,
     execution,
+    guards,
     lake,
     protocol,
     snapshot,
@@ -57,6 +58,7 @@ MUTANTS = (
     *appends.MUTANTS,
     *engine.MUTANTS,
     *execution.MUTANTS,
+    *guards.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
 
