@@ -213,11 +213,17 @@ class SparkApplicationHook(SparkSubmitHook):
                 self.log.info("Spark's id of the application is %s", identity)
 
     def _watched(self, lines: Iterator[str]) -> Iterator[str]:
-        """Write the output of Spark to its file, and pass it on to the provider, which looks for ids in it."""
+        """
+        Pass the output of Spark on to the provider, which looks for ids in it, and write it to its file.
+
+        A line is written after the provider has read it: whoever sees an id there may kill the application by it.
+        """
         for line in lines:
-            if self._output is not None:
-                self._output.read(line)
-            yield line
+            try:
+                yield line
+            finally:
+                if self._output is not None:
+                    self._output.read(line)
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         if isinstance(connection_cmd, str):

@@ -26,12 +26,12 @@ class WatchedOutput:
         """Read a line."""
         self._file.write(line)
         self._file.flush()
-        page = self._output.web_url
+        known = self._output.application_id
         message = self._output.read(line)
         if message is not None:
             self._say(message)
-        if self._output.web_url != page:
-            self._say(f"Spark application {self._output.application_id}: {self._output.web_url}")
+        if self._output.application_id != known:
+            self._say(f"Spark application {self._output.application_id} {self._output.web_url or ''}".rstrip())
 
     def reason(self, code: int | None) -> str:
         """Return why the application failed, as :meth:`ApplicationOutput.reason` does."""

@@ -16,5 +16,7 @@ def test_the_file_gets_every_line_and_the_task_only_messages():
         output.read(line)
 
     assert file.getvalue() == "".join(lines)
-    assert said == ["Spark application app-7: http://driver:4040", "epoch 1 ends"]
+    assert said == ["Spark application app-7 http://driver:4040", "epoch 1 ends"]
+    output.read("airflow-backfill: spark: app-8\n")
+    assert said[2:] == ["Spark application app-8"]
     assert output.reason(7) == "the application ended with exit code 7; its output is in here"
