@@ -5,7 +5,8 @@ This DAG uses the operators without the task group. The environment says what th
 
 - ``AIRFLOW_BACKFILL_JOBS``: the folder with the YAML files to choose from;
 - ``AIRFLOW_BACKFILL_JOB``: path of one more YAML file, offered first;
-- ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
+- ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker;
+- ``AIRFLOW_BACKFILL_ALLOWED_ROOTS``: the folders that jobs may use; without it, a definition in the form is refused.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ params = {
     "definition": Param(
         None,
         title="Definition",
-        description_md="The fields of a job as JSON; then the job above is ignored. For example:\n\n"
+        description_md="The fields of a job as JSON; then the job above is ignored. It is refused unless an "
+        "administrator has set AIRFLOW_BACKFILL_ALLOWED_ROOTS. For example:\n\n"
         '```json\n{"name": "paid_orders",\n "upstream": {"path": "/lake/orders", "key": ["order_id"]},\n'
         ' "materialized_view": "/lake/paid_orders",\n'
         ' "query": "SELECT order_id, amount FROM upstream WHERE status = \'paid\'"}\n```\n\n'
@@ -163,12 +165,15 @@ def choose_job(params: dict[str, Any] | None = None) -> dict[str, Any]:
 
     from airflow_backfill_provider.hooks.backfill import load_job
     from airflow_backfill_provider.hooks.errors import airflow_errors
+    from airflow_backfill_provider.lake.allowed_roots import require_restricted
 
     chosen = params or {}
     definition = chosen.get("definition") or chosen.get("job")
     if not definition:
         raise AirflowFailException("no job is chosen; choose a file in the form, or write a definition")
     with airflow_errors():
+        if chosen.get("definition"):
+            require_restricted("a definition in the form")
         job = load_job(definition)
     return job.model_dump(mode="json", exclude_unset=True)
 

@@ -330,6 +330,8 @@ WHAT_TO_DO = {
     "StateError": "do what the message says",
     "JobNotCreatedError": "create the job",
     "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
+    "ConnectionNotAllowedError": "name an allowed connection, or change "
+    "[`AIRFLOW_BACKFILL_ALLOWED_CONNECTIONS`](security.md#which-connections-jobs-may-name)",
     "LocationNotAllowedError": "choose a folder under an allowed root, or change "
     "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md)",
     "UnsafeCommitsError": "start Spark with the log store that the message names; see [use an object "

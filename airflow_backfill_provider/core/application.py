@@ -25,6 +25,9 @@ ERROR_PREFIX = f"{MESSAGE_PREFIX}error: "
 SPARK_PREFIX = f"{MESSAGE_PREFIX}spark: "
 """Prefix of the line with Spark's id of the application, and the address of its web UI or its server."""
 
+LOG_VARIABLE = "AIRFLOW_BACKFILL_APPLICATION_LOG"
+"""The variable in which a supervised application finds where its output goes, to name it in errors."""
+
 
 def epoch_application(epoch: int, *, step: str | None = None, part: int | None = None) -> str:
     """

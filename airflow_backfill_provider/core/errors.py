@@ -144,7 +144,11 @@ class UnsafeCommitsError(BackfillError):
 
 
 class LocationNotAllowedError(BackfillError, ValueError):
-    """A table of the job lies outside of the locations that this deployment allows."""
+    """A table or a file of the job lies outside of the locations that this deployment allows."""
+
+
+class ConnectionNotAllowedError(BackfillError, ValueError):
+    """The job names a connection that this deployment does not allow."""
 
 
 class DataFileError(BackfillError):

@@ -94,6 +94,15 @@ class UpstreamDefinition(BaseModel):
         return {}
 
     @property
+    def files(self) -> Mapping[str, str]:
+        """
+        Other local files that the definition names, such as those of schemas; by default none.
+
+        Each stands by the full name of its field, like a folder.
+        """
+        return {}
+
+    @property
     def catalog_table(self) -> str:
         """The full name of the upstream's table in a catalog; empty, the default, if it is not named in one."""
         return ""

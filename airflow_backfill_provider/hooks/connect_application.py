@@ -7,7 +7,6 @@ It gets the server's address, the token and all other secrets through the enviro
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,12 +16,14 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED_FOR_GOOD, signal_note
+from airflow_backfill_provider.core.application import DONE, FAILED_FOR_GOOD
 from airflow_backfill_provider.core.errors import InvalidRemoteError
 from airflow_backfill_provider.core.remote import Remote, is_remote
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.hooks.spark_application import KILL_GRACE_SECONDS, application_path
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
+from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.runtime.process_group import end_group
 from airflow_backfill_provider.runtime.spark_settings import (
     APPLICATION_VARIABLE,
@@ -74,12 +75,13 @@ class ConnectApplicationHook(BaseHook):
         self._process: subprocess.Popen[str] | None = None
         self._killed = False
 
-    def run(self, application: str, arguments: Sequence[str]) -> None:
+    def run(self, application: str, arguments: Sequence[str], output: WatchedOutput) -> None:
         """
         Run an application and wait until it ends.
 
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
+        :param output: takes the application's output, which may quote rows.
         :raises AirflowFailException: if it failed for good.
         :raises AirflowException: if it failed and may be tried again.
         """
@@ -95,22 +97,18 @@ class ConnectApplicationHook(BaseHook):
             # Its own session, so that ending it ends nothing else.
             start_new_session=True,
         )
-        error = ""
         try:
             if self._killed:
                 # on_kill was called before the process existed.
                 self._end_process()
             for line in self._process.stdout or ():
-                self.log.info("%s", line.rstrip())
-                _, found, message = line.partition(ERROR_PREFIX)
-                error = message.strip() if found else error
+                output.read(line)
             code = self._process.wait()
         finally:
             # A timeout and Ctrl-C reach only this process.
             self._end_process()
         if code != DONE:
-            message = error or f"{application} ended with exit code {code}; see the lines above{signal_note(code)}"
-            raise airflow_error(message, retryable=code != FAILED_FOR_GOOD)
+            raise airflow_error(output.reason(code), retryable=code != FAILED_FOR_GOOD)
 
     def command(self, application: str, arguments: Sequence[str]) -> list[str]:
         """
@@ -125,7 +123,7 @@ class ConnectApplicationHook(BaseHook):
         """Return the environment of :meth:`command`; it holds secrets."""
         token = self._remote.token
         return {
-            **{name: value for name, value in os.environ.items() if name not in _SET_BY_CONNECTION},
+            **inherited_environment(_SET_BY_CONNECTION),
             REMOTE_VARIABLE: self._remote.with_token(None).url(),
             **({TOKEN_VARIABLE: token} if token else {}),
             APPLICATION_VARIABLE: self._name,

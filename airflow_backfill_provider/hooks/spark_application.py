@@ -8,22 +8,24 @@ decides whether a retry can help. A killed task leaves no running process.
 
 from __future__ import annotations
 
-import os
+import logging
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from airflow.providers.apache.spark.hooks.spark_submit import DEFAULT_SPARK_BINARY, SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import ERROR_PREFIX, FAILED_FOR_GOOD, signal_note
+from airflow_backfill_provider.core.application import FAILED_FOR_GOOD
 from airflow_backfill_provider.core.errors import InstallationError, SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_MODULE, submission_environment
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
+from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.runtime.process_group import end_group
 from airflow_backfill_provider.runtime.shipped_files import PACKAGE, shipped_folder
 from airflow_backfill_provider.runtime.spark_settings import (
@@ -47,6 +49,10 @@ _SET_BY_CONNECTION = frozenset({REMOTE_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN
 _SECRET_CONF = re.compile(
     r"secret|password|token|credential|access\.?key|account\.?key|private\.?key|\.sas\.", re.IGNORECASE
 )
+
+_SILENT = logging.getLogger(f"{__name__}.output")
+"""For the provider's hook while it reads Spark's output: the hook logs every line, and lines may quote rows."""
+_SILENT.disabled = True
 
 
 class SparkApplicationHook(SparkSubmitHook):
@@ -76,7 +82,7 @@ class SparkApplicationHook(SparkSubmitHook):
         self._spark_conn_id = spark_conn_id
         super().__init__(conn_id=spark_conn_id or "", conf=dict(conf or {}), name=name)
         self._storage_options = dict(storage_options or {})
-        self._error = ""
+        self._output: WatchedOutput | None = None
         self._killed = False
         self._conf = spark_conf(self._connection["master"], self._conf, rows=rows)
         for key, value in self._conf.items():
@@ -98,23 +104,28 @@ class SparkApplicationHook(SparkSubmitHook):
     def _is_cluster(self) -> bool:
         return bool(self._connection["deploy_mode"] == "cluster")
 
-    def run(self, application: str, arguments: Sequence[str]) -> None:
+    def run(self, application: str, arguments: Sequence[str], output: WatchedOutput) -> None:
         """
         Submit an application and wait until it ends.
 
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
+        :param output: takes the output of Spark, which may quote rows.
         :raises SparkUnavailableError: if there is no Java.
         :raises AirflowFailException: if it failed for good.
         :raises AirflowException: if it failed and may be tried again.
         """
         require_java()
         self._application_args = list(arguments)
+        self._output = output
         try:
             # Its own session, so that ending it ends the JVM and its Python, and nothing else.
             self.submit(str(application_path(application)), env=self.environment(), start_new_session=True)
-        except AirflowException as error:
-            raise self._failure(application) from error
+        except AirflowException:
+            if self._submit_sp is None:
+                raise
+            # Without a cause: the message of the provider's error has lines of Spark's output.
+            raise self._failure(output) from None
         except FileNotFoundError as error:
             raise SparkUnavailableError(
                 f"there is no {self._connection['spark_binary']} on the PATH; install "
@@ -142,7 +153,7 @@ class SparkApplicationHook(SparkSubmitHook):
     def environment(self) -> dict[str, str]:
         """Return the environment of :meth:`command`; it holds secrets."""
         # The worker's own values must not reach the application, even if the connections have none.
-        inherited = {name: value for name, value in os.environ.items() if name not in _SET_BY_CONNECTION}
+        inherited = inherited_environment(_SET_BY_CONNECTION)
         environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
         environment.update(self._connections)
         if self._is_cluster:
@@ -192,15 +203,27 @@ class SparkApplicationHook(SparkSubmitHook):
         if self._killed:
             # on_kill was called before the process existed.
             self._end_processes()
-        super()._process_spark_submit_log(self._watched(itr))
+        log, self._log = self.log, cast("Any", _SILENT)
+        try:
+            super()._process_spark_submit_log(self._watched(itr))
+        finally:
+            self._log = log
+        for identity in (self._yarn_application_id, self._kubernetes_driver_pod, self._driver_id):
+            if identity:
+                self.log.info("Spark's id of the application is %s", identity)
 
     def _watched(self, lines: Iterator[str]) -> Iterator[str]:
-        """Pass the application's output on, and keep the error that it reports."""
+        """
+        Pass the output of Spark on to the provider, which looks for ids in it, and write it to its file.
+
+        A line is written after the provider has read it: whoever sees an id there may kill the application by it.
+        """
         for line in lines:
-            _, found, message = line.partition(ERROR_PREFIX)
-            if found:
-                self._error = message.strip()
-            yield line
+            try:
+                yield line
+            finally:
+                if self._output is not None:
+                    self._output.read(line)
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         if isinstance(connection_cmd, str):
@@ -208,11 +231,10 @@ class SparkApplicationHook(SparkSubmitHook):
         # One argument after another: in a joined command, the provider's mask may hide the arguments that follow.
         return " ".join(super(SparkApplicationHook, self)._mask_cmd(_masked(argument)) for argument in connection_cmd)
 
-    def _failure(self, application: str) -> AirflowException:
+    def _failure(self, output: WatchedOutput) -> AirflowException:
         # On Kubernetes, only the output has the driver's exit code.
-        code = self._spark_exit_code or (self._submit_sp and self._submit_sp.returncode)
-        message = self._error or f"{application} ended with exit code {code}; see the lines above{signal_note(code)}"
-        return airflow_error(message, retryable=code != FAILED_FOR_GOOD)
+        code = self._spark_exit_code or (self._submit_sp and self._submit_sp.returncode) or None
+        return airflow_error(output.reason(code), retryable=code != FAILED_FOR_GOOD)
 
     def _end_processes(self) -> None:
         if self._submit_sp is not None:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED, FAILED_FOR_GOOD
+from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED, FAILED_FOR_GOOD, LOG_VARIABLE
 
 
 def main(application: str, arguments: Sequence[str]) -> int:
@@ -24,7 +24,10 @@ def main(application: str, arguments: Sequence[str]) -> int:
 
     from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
     from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_VARIABLE
+    from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 
+    # The supervisor reads this process's output, and finds the messages in it.
+    output = WatchedOutput(sys.stdout, os.environ.get(LOG_VARIABLE, "the log of the submission"), say=lambda _: None)
     hook = SparkApplicationHook(**json.loads(os.environ[SUBMISSION_VARIABLE]))
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -34,7 +37,7 @@ def main(application: str, arguments: Sequence[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     try:
-        hook.run(application, arguments)
+        hook.run(application, arguments, output)
     except AirflowException as error:
         print(f"{ERROR_PREFIX}{' '.join(str(error).split())}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
         return FAILED_FOR_GOOD if isinstance(error, AirflowFailException) else FAILED

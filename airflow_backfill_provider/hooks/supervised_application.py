@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import uuid
@@ -9,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.core.application_output import ApplicationOutput
+from airflow_backfill_provider.hooks.application_log import make_log
 from airflow_backfill_provider.runtime import supervisor
+from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.hooks.applications import ApplicationHook
-
-LOG_FOLDER = "airflow_backfill"
 
 
 class SupervisedApplication:
@@ -68,7 +69,7 @@ class SupervisedApplication:
             attempt=attempt,
             command=hook.command(application, arguments),
             environment=hook.environment(),
-            log=str(_log_file(self._job, self.name, attempt)),
+            log=str(make_log(self._job, self.name, attempt)),
             started_by=self._task_run,
         )
         _start_supervisor(order)
@@ -92,24 +93,19 @@ class SupervisedApplication:
             self._records.request_stop(record, self._task_run)
 
 
-def _log_file(job: str, name: str, attempt: str) -> Path:
-    return Path(conf.get("logging", "base_log_folder"), LOG_FOLDER, job, f"{name}-{attempt}.log")
-
-
 def _start_supervisor(order: supervisor.Order) -> None:
     """
     Start the supervisor and wait until it has written its record.
 
     :raises AirflowException: if it does not start.
     """
-    log = Path(order.log)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as errors:
+    with Path(order.log).open("ab") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", supervisor.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
+            env=inherited_environment(),
             # Signals to this task run's process group must not end the application.
             start_new_session=True,
         )
@@ -118,8 +114,9 @@ def _start_supervisor(order: supervisor.Order) -> None:
             standard_input.write(order.model_dump_json().encode())
         ready = answer.readline().decode().strip() == supervisor.READY
     if not ready:
-        process.wait()
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        output = ApplicationOutput(f"{order.log} on {socket.gethostname()}")
+        for line in Path(order.log).read_text(encoding="utf-8", errors="replace").splitlines():
+            output.read(line)
         raise AirflowException(
-            f"the supervisor of application {order.name} did not start: {' '.join(last) or 'no output'}"
+            f"the supervisor of application {order.name} did not start: {output.reason(process.wait() or None)}"
         )

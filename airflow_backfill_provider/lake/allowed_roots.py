@@ -1,33 +1,49 @@
 """
-The folders that a deployment allows jobs to read and write.
+The folders and the connections that a deployment allows jobs to use.
 
 A user who may trigger a DAG may choose a job's tables, and the worker reads and writes them with its own rights. So a
-deployment can restrict where tables may lie. Symbolic links are resolved first, so they don't lead out of the folders.
+deployment can restrict where tables and other files may lie. Symbolic links are resolved first, so they don't lead out
+of the folders. A connection may lead anywhere, so the ids that jobs may name can be restricted, too.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, StrictStr, TypeAdapter, ValidationError
 
-from airflow_backfill_provider.core.errors import InvalidJobError, LocationNotAllowedError
+from airflow_backfill_provider.core.errors import (
+    ConnectionNotAllowedError,
+    InvalidJobError,
+    LocationNotAllowedError,
+)
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.location import canonical_location, contains
 from airflow_backfill_provider.lake.real_folders import real_folder
 
 ROOTS_VARIABLE = "AIRFLOW_BACKFILL_ALLOWED_ROOTS"
 
+CONNECTIONS_VARIABLE = "AIRFLOW_BACKFILL_ALLOWED_CONNECTIONS"
+
+_IDS = TypeAdapter(list[StrictStr])
 _ROOTS = TypeAdapter(Annotated[list[StrictStr], Field(min_length=1)])
 
 
 def require_allowed(job: BackfillJob) -> None:
     """
-    Refuse a job with a table outside the allowed folders. If none are configured, every folder is allowed.
+    Refuse a job with a table or a file outside the allowed folders, or with a connection that is not allowed.
+
+    If no folders are configured, every folder is allowed; the same holds for connections.
 
     :raises LocationNotAllowedError: with the field and the roots, or because the variable is invalid.
+    :raises ConnectionNotAllowedError: with the connection, or because the variable is invalid.
     """
+    _require_connections_allowed(job.upstream.connection_ids)
+    for name, file in job.upstream.files.items():
+        _require_file_allowed(name, file)
     for name, location in (
         *job.upstream.folders.items(),
         ("view_path" if job.view_name else "materialized_view", job.view_location),
@@ -36,6 +52,50 @@ def require_allowed(job: BackfillJob) -> None:
         # The locations of tables that are named in a catalog are checked when they are known.
         if location:
             require_location_allowed(name, location)
+
+
+def require_restricted(what: str) -> None:
+    """
+    Refuse something that is safe only in a deployment that restricts where tables may lie.
+
+    :param what: what is refused otherwise, for the message.
+    :raises LocationNotAllowedError: if no folders are configured.
+    """
+    if not os.environ.get(ROOTS_VARIABLE):
+        raise LocationNotAllowedError(
+            f"{what} is refused, because it may name any table that the worker can read or write; choose a job of the "
+            f"deployment, or ask an administrator to set {ROOTS_VARIABLE} to the folders that jobs may use"
+        )
+
+
+def _require_file_allowed(name: str, file: str) -> None:
+    if not os.environ.get(ROOTS_VARIABLE):
+        return
+    try:
+        # As the system opens it: a link before .. leads elsewhere than the path reads.
+        place = str(Path(file).resolve())
+    except (OSError, RuntimeError, ValueError):
+        raise LocationNotAllowedError(f"{name}: its value is no path of a file; write an absolute path") from None
+    require_location_allowed(name, place)
+
+
+def _require_connections_allowed(connection_ids: Iterable[str]) -> None:
+    text = os.environ.get(CONNECTIONS_VARIABLE)
+    if not text:
+        return
+    try:
+        allowed = _IDS.validate_json(text)
+    except ValidationError:
+        # If the variable is invalid, allow nothing rather than everything.
+        raise ConnectionNotAllowedError(
+            f'{CONNECTIONS_VARIABLE} is not a list of connection ids; write it as ["shop_db", "events"]'
+        ) from None
+    for connection_id in connection_ids:
+        if connection_id not in allowed:
+            raise ConnectionNotAllowedError(
+                f"upstream: the connection {connection_id} is not one that {CONNECTIONS_VARIABLE} allows; name another "
+                "one, or ask an administrator to add it to the variable"
+            )
 
 
 def require_location_allowed(name: str, location: str) -> None:

@@ -15,6 +15,9 @@ from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
 
+LONGEST_RECORD = 1 << 20
+"""How much of a file is read, in bytes; a longer one is not of this package, and unreadable."""
+
 
 class RecordFiles:
     """
@@ -83,7 +86,8 @@ class _LocalFiles:
 
     def get(self, file: str) -> bytes | None:
         try:
-            return (self._folder / file).read_bytes()
+            with (self._folder / file).open("rb") as opened:
+                return opened.read(LONGEST_RECORD)
         except FileNotFoundError:
             return None
 
@@ -112,7 +116,7 @@ class _ObjectStoreFiles:
     def get(self, file: str) -> bytes | None:
         try:
             with self._storage.open_input_file(file) as stream:
-                return bytes(stream.read())
+                return bytes(stream.read(LONGEST_RECORD))
         except FileNotFoundError:
             return None
 

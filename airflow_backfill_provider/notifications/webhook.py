@@ -54,14 +54,17 @@ class WebhookNotifier(BaseNotifier):
         event: Any = dict(context).get(TEMPLATE_NAME)
         connection = BaseHook.get_connection(self.http_conn_id)
         try:
-            answer = requests.post(
+            # Only the status is of interest, so the body is not read: it may be of any size.
+            with requests.post(
                 _url(connection),
                 json=event if self.body is None else self.body,
                 headers=_headers(connection),
                 auth=(connection.login, connection.password or "") if connection.login else None,
                 timeout=TIMEOUT,
                 allow_redirects=False,
-            )
+                stream=True,
+            ) as response:
+                answer = response
         except requests.RequestException as error:
             # The error's text holds the URL, which may be secret.
             raise WebhookError(

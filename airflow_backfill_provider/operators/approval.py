@@ -11,7 +11,9 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.approval import Approval
 from airflow_backfill_provider.operators.base import BackfillOperator
+from airflow_backfill_provider.operators.job import APPROVAL_XCOM
 from airflow_backfill_provider.planning.markdown import definition_markdown, plan_markdown
 
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
     Asks only until the job is created, so every DAG run of a schedule may begin with this task. While it waits, it
     holds neither a worker slot nor a trigger. A rejection skips all downstream tasks, whatever their trigger rules.
 
-    Returns the answer and the user who gave it, or why no approval was needed.
+    Returns the answer and the user who gave it, or why no approval was needed. The XCom ``backfill_approval`` has what
+    the question was about; a task of
+    :class:`~airflow_backfill_provider.operators.job.CreateBackfillJobOperator` downstream creates nothing else.
 
     :param subject: the question; the default has the size of the backfill.
     :param body: Markdown to show instead of the definition and the plan.
@@ -53,6 +57,7 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
     """
 
     template_fields: Sequence[str] = ("job", "subject", "body")
+    asks_for_approval = True
 
     def __init__(
         self, *, subject: str = "", body: str | None = None, ignore_downstream_trigger_rules: bool = True, **kwargs: Any
@@ -64,7 +69,10 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Ask, unless the job is created."""
         with self.opened() as backfill:
-            if backfill.store.created():
+            created = backfill.store.created()
+            approval = Approval.of(backfill.job, backfill.settings().incarnation if created else "")
+            context["ti"].xcom_push(APPROVAL_XCOM, approval.model_dump(mode="json"))
+            if created:
                 backfill.require_created()
                 first = backfill.store.settings_history()[0]
                 reason = f"job {backfill.job.name} was created by {first.requested_by}"

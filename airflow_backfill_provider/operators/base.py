@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -151,8 +153,10 @@ class SparkBackfillOperator(BackfillOperator):
             if ended["outcome"] != SUCCEEDED:
                 raise airflow_error(ended["message"], retryable=ended["retryable"])
             return
+        from airflow_backfill_provider.hooks.application_log import make_log
         from airflow_backfill_provider.hooks.applications import application_hook
         from airflow_backfill_provider.hooks.connections import connection_variables
+        from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 
         with airflow_errors():
             connections = connection_variables(backfill.job.upstream.connection_ids)
@@ -168,7 +172,11 @@ class SparkBackfillOperator(BackfillOperator):
             self._supervise(backfill, name, epoch, hook, application, arguments)
         self._stop = hook.on_kill
         self._require_alive(application)
-        hook.run(application, arguments)
+        log = make_log(backfill.job.name, name, uuid.uuid4().hex)
+        place = f"{log} on {socket.gethostname()}"
+        self.log.info("%s runs in this task; Spark's own output is in %s", name, place)
+        with log.open("a", encoding="utf-8") as file:
+            hook.run(application, arguments, WatchedOutput(file, place, lambda line: self.log.info("%s", line)))
 
     def waited_for(self, name: str) -> bool:
         """Return whether the task was deferred for an application that has ended."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Context
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException
+from pydantic import ValidationError
 
 from airflow_backfill_provider.assets import JOB_XCOM, job_extra
+from airflow_backfill_provider.core.approval import Approval
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.announcing import Announcing
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
@@ -16,6 +21,9 @@ from airflow_backfill_provider.operators.summaries import settings_summary
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
+
+APPROVAL_XCOM = "backfill_approval"
+"""The XCom of the task that asks for approval: the definition that it showed, as a digest."""
 
 
 class CreateBackfillJobOperator(SparkBackfillOperator):
@@ -25,6 +33,9 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
     Only Spark can check the job's query, so the first creation submits a Spark application.
 
     Returns the job's settings in force. The XCom ``backfill_job`` holds the definition, for the pages.
+
+    If a task of :class:`~airflow_backfill_provider.operators.approval.ApproveBackfillOperator` is upstream, this
+    creates only the definition that the task asked about.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -32,6 +43,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
         from airflow_backfill_provider.protocol import creation
 
         with self.opened() as backfill:
+            self._require_approved(backfill, context)
             context["ti"].xcom_push(JOB_XCOM, job_extra(self.job, self.backfill_conn_id))
             if creation.is_created(backfill.job, backfill.store):
                 first = backfill.store.settings_history()[0]
@@ -44,6 +56,21 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
             if not settings.cancelled and (unfinished := backfill.upstream.at().unfinished):
                 self.log.warning("%s", unfinished)
         return settings_summary(settings)
+
+    def _require_approved(self, backfill: Backfill, context: Context) -> None:
+        """Refuse a definition that is not the one of an approval, for example because its file was changed since."""
+        asking = [task.task_id for task in _upstream_of(self) if getattr(task, "asks_for_approval", False)]
+        approvals = list(_approvals(context, asking))
+        if not asking:
+            return
+        name = backfill.job.name
+        if not approvals:
+            raise InvalidJobError(
+                f"job {name}: task {', '.join(asking)} has no approval of it; clear that task to ask again"
+            )
+        # If a DAG asks about several jobs, one of the approvals is about this one.
+        about = [approval for approval in approvals if approval.job == name] or approvals
+        about[-1].require(backfill.job, backfill.settings().incarnation if backfill.store.created() else "")
 
 
 class RebuildBackfillOperator(SparkBackfillOperator):
@@ -94,6 +121,16 @@ class RevertBackfillOperator(SparkBackfillOperator):
                 self.log.info("the view of job %s is that from before settings %d", backfill.job.name, before.sequence)
             settings = backfill.settings()
         return settings_summary(settings)
+
+
+def _upstream_of(operator: BaseOperator) -> Iterable[Any]:
+    return () if operator.get_dag() is None else operator.get_flat_relatives(upstream=True)
+
+
+def _approvals(context: Context, task_ids: Iterable[str]) -> Iterator[Approval]:
+    for task_id in task_ids:
+        with suppress(ValidationError):
+            yield Approval.model_validate(context["ti"].xcom_pull(task_ids=task_id, key=APPROVAL_XCOM))
 
 
 def submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, context: Context) -> None:

@@ -87,4 +87,5 @@ class BackfillWatchdogOperator(BaseOperator):
     def _alarms_of_previous_run(self, context: Context) -> set[tuple[str, str]]:
         """Return job and kind of each alarm of the previous DAG run."""
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=ALARMS, include_prior_dates=True)
-        return {(alarm["job"], alarm["kind"]) for alarm in before or () if isinstance(alarm, Mapping)}
+        alarms = before if isinstance(before, Sequence) else ()
+        return {(str(alarm.get("job")), str(alarm.get("kind"))) for alarm in alarms if isinstance(alarm, Mapping)}

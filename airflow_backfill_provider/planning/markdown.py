@@ -1,4 +1,9 @@
-"""Jobs and plans as Markdown, for Airflow's UI."""
+"""
+Jobs and plans as Markdown, for Airflow's UI.
+
+Whoever approves a plan reads it. So names, locations and texts of a definition are shown as they are: they make no
+markup, no link and no line of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,17 @@ from airflow_backfill_provider.core.job import BackfillJob
 if TYPE_CHECKING:
     from airflow_backfill_provider.planning.plan_text import PlanText
 
-_MARKUP = re.compile(r"([\\`*\[\]<>|])")
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
+_LIKE_A_LINK = re.compile(r"https?://|www\.|\S@\S", re.IGNORECASE)
+"""What Airflow's pages make a link of, also if it is escaped."""
+
+_BACKQUOTES = re.compile(r"`+")
 
 
 def definition_markdown(job: BackfillJob) -> str:
     """Return the definition of a view as Markdown."""
     query = "\n".join(f"    {line}" for line in job.query.strip().splitlines())
-    return f"`{job.materialized_view}` is the query below over `{job.upstream.location}`.\n\n{query}\n"
+    return f"{_code(job.materialized_view)} is the query below over {_code(job.upstream.location)}.\n\n{query}\n"
 
 
 def plan_markdown(plan: PlanText) -> str:
@@ -42,5 +51,19 @@ def _table(columns: Sequence[str], alignments: Sequence[str], rows: Sequence[Seq
 
 
 def _plain(written: str) -> str:
-    """Escape text for Markdown."""
-    return _MARKUP.sub(r"\\\1", " ".join(written.split()))
+    """Escape text for Markdown, in one line."""
+    return " ".join(_word(word) for word in written.split())
+
+
+def _word(word: str) -> str:
+    if _LIKE_A_LINK.search(word):
+        return _code(word).replace("|", "\\|")  # a table ends its cells before it looks for code
+    return _MARKUP.sub(r"\\\g<0>", word)
+
+
+def _code(written: str) -> str:
+    """Return text as code, in one line, between more backquotes than it has in a row."""
+    text = " ".join(written.split())
+    fence = "`" * (max((len(run) for run in _BACKQUOTES.findall(text)), default=0) + 1)
+    edge = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{edge}{text}{edge}{fence}"

@@ -20,11 +20,12 @@ from airflow.models.asset import (
     TaskOutletAssetReference,
     alias_association_table,
 )
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from airflow_backfill_provider.assets import CONNECTION, DEFINITION, MATERIALIZED_VIEWS, VIEW_GROUP
+from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, VIEW_GROUP
 from airflow_backfill_provider.hooks.backfill import BackfillHook
+from airflow_backfill_provider.plugin.written_jobs import WrittenJob, in_batches, text_of, written_job
 
 _OUTLETS = TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id
 _EVENTS = AssetEvent.asset_id, AssetEvent.source_dag_id
@@ -72,36 +73,35 @@ class TaskRuns:
 
 def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJob]:
     """Return the backfills of some DAGs, by name."""
-    views = _views(session)
     found: dict[int, dict[str, int]] = defaultdict(dict)
     asset, dag = _OUTLETS
-    # Filter DAGs here and not in the query, because databases are slow with two long lists.
-    for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
-        if dag_id in dag_ids:
-            found[asset_id][str(dag_id)] = NEVER
     emitted, by = _EVENTS
-    newest = select(emitted, by, func.max(AssetEvent.id)).where(emitted.in_(views)).group_by(emitted, by)
-    for asset_id, ran_by, event_id in session.execute(newest):
-        if ran_by in dag_ids:
+    views = _view_ids()
+    for ids in in_batches(dag_ids):
+        outlets = select(asset, dag).distinct().where(asset.in_(views), dag.in_(ids))
+        for asset_id, dag_id in session.execute(outlets):
+            found[asset_id][str(dag_id)] = NEVER
+        newest = select(emitted, by, func.max(AssetEvent.id)).where(emitted.in_(views), by.in_(ids))
+        for asset_id, ran_by, event_id in session.execute(newest.group_by(emitted, by)):
             found[asset_id][str(ran_by)] = event_id
-    return _registered(views, found)
+    return _registered(session, found)
 
 
 def job_of_dag(session: Session, dag_id: str, name: str) -> RegisteredJob | None:
     """Return a DAG's backfill by name."""
-    views = _views(session, name)
+    named = _view_ids().where(AssetModel.name == name)
     for asset, dag in (_OUTLETS, _EVENTS):
-        newest = session.scalar(select(func.max(asset)).where(asset.in_(views), dag == dag_id))
-        if newest is not None:
-            return _registered(views, {newest: {dag_id: NEVER}})[0]
+        found = session.scalars(select(asset).distinct().where(asset.in_(named), dag == dag_id))
+        jobs = _registered(session, {asset_id: {dag_id: NEVER} for asset_id in found})
+        if jobs:
+            return jobs[0]
     return None
 
 
 def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[RegisteredJob]:
     """Return the backfills for which a DAG run, or one of its tasks, emitted an event."""
-    views = _views(session)
     emitted: list[ColumnElement[bool]] = [
-        AssetEvent.asset_id.in_(views),
+        AssetEvent.asset_id.in_(_view_ids()),
         AssetEvent.source_dag_id == dag_id,
         AssetEvent.source_run_id == runs.run_id,
     ]
@@ -110,40 +110,40 @@ def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[Reg
     if runs.map_index is not None:
         emitted.append(AssetEvent.source_map_index == runs.map_index)
     found = session.scalars(select(AssetEvent.asset_id).distinct().where(*emitted))
-    return _registered(views, {asset_id: {dag_id: NEVER} for asset_id in found})
+    return _registered(session, {asset_id: {dag_id: NEVER} for asset_id in found})
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """The content of a view's asset."""
-
-    name: str
-    extra: Mapping[str, Any]
-
-
-def _views(session: Session, name: str | None = None) -> dict[int, _View]:
-    """Return the assets of materialized views, by id."""
+def _view_ids() -> Select[Any]:
+    """Return the query of the assets of materialized views."""
     emitted = (
         select(alias_association_table.c.asset_id)
         .join(AssetAliasModel, AssetAliasModel.id == alias_association_table.c.alias_id)
         .where(AssetAliasModel.name == MATERIALIZED_VIEWS.name)
     )
-    query = select(AssetModel.id, AssetModel.name, AssetModel.extra).where(
-        or_(AssetModel.group == VIEW_GROUP, AssetModel.id.in_(emitted))
-    )
-    if name is not None:
-        query = query.where(AssetModel.name == name)
-    return {found: _View(called, extra) for found, called, extra in session.execute(query) if DEFINITION in extra}
+    return select(AssetModel.id).where(or_(AssetModel.group == VIEW_GROUP, AssetModel.id.in_(emitted)))
 
 
-def _registered(views: Mapping[int, _View], dags: Mapping[int, Mapping[str, int]]) -> list[RegisteredJob]:
+def _views(session: Session, asset_ids: Collection[int]) -> dict[int, WrittenJob]:
+    """Return the jobs of some views, by the id of the view's asset; without those whose extra is no such job."""
+    found: dict[int, WrittenJob] = {}
+    for ids in in_batches(asset_ids):
+        query = select(AssetModel.id, AssetModel.name, text_of(AssetModel.extra)).where(AssetModel.id.in_(ids))
+        for asset_id, name, extra in session.execute(query):
+            job = written_job(extra)
+            if job is not None and job.name == name:
+                found[asset_id] = job
+    return found
+
+
+def _registered(session: Session, dags: Mapping[int, Mapping[str, int]]) -> list[RegisteredJob]:
     """
     Return a job for each view that belongs to a DAG. If a DAG has several definitions of a job, the newest one counts.
 
     :param dags: the DAGs of each view, each with its newest event of the view.
     """
+    views = _views(session, dags)
     newest: dict[tuple[str, str], int] = {}
-    for asset_id in sorted(dags):
+    for asset_id in sorted(views):
         for dag_id in dags[asset_id]:
             newest[views[asset_id].name, dag_id] = asset_id
     owned: dict[int, list[str]] = defaultdict(list)
@@ -152,8 +152,8 @@ def _registered(views: Mapping[int, _View], dags: Mapping[int, Mapping[str, int]
     jobs = [
         RegisteredJob(
             name=views[asset_id].name,
-            definition=views[asset_id].extra[DEFINITION],
-            backfill_conn_id=views[asset_id].extra.get(CONNECTION) or BackfillHook.default_conn_name,
+            definition=views[asset_id].definition,
+            backfill_conn_id=views[asset_id].backfill_conn_id or BackfillHook.default_conn_name,
             dag_ids=tuple(sorted(dag_ids, key=lambda dag_id: (-dags[asset_id][dag_id], dag_id))),
         )
         for asset_id, dag_ids in owned.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.runtime import spark_settings
 from airflow_backfill_provider.runtime.class_archive import QUIET, archive_path
+from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 
 TIMEOUT_SECONDS = 900
 
@@ -50,7 +50,7 @@ def make_class_archive() -> Path:
 
 def _train(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
     """Run the small backfill; its JVM writes the archive before ``spark-submit`` ends."""
-    environment = {**os.environ, **spark_settings.spark_environment()}
+    environment = {**inherited_environment(), **spark_settings.spark_environment()}
     spark_submit = shutil.which("spark-submit", path=environment["PATH"]) or "spark-submit"
     conf = spark_settings.spark_conf("local[2]", {"spark.driver.defaultJavaOptions": options})
     return subprocess.run(

@@ -113,8 +113,14 @@ def interrupt_session(remote: Remote, session: ServerSession) -> None:
 
 
 def authenticated(remote: Remote) -> Remote:
-    """Return a server with its token: the given one, that of this user's engine, or the one in the environment."""
-    return remote.with_token(remote.token or token_of(remote) or os.environ.get(TOKEN_VARIABLE))
+    """
+    Return a server with its token: that of this user's engine, the given one, or the one in the environment.
+
+    The engine's comes first, because a connection may hold the one of an earlier start.
+
+    :raises SparkServerUnavailableError: if another process listens on the engine's port.
+    """
+    return remote.with_token(token_of(remote) or remote.token or os.environ.get(TOKEN_VARIABLE))
 
 
 def remote_from_environment() -> Remote | None:

@@ -77,7 +77,6 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
         _say(ERROR_PREFIX, str(error))
         return FAILED if error.retryable else FAILED_FOR_GOOD
     except (PySparkException, Py4JError) as error:
-        # Without this line, the submitter would show the last lines of the output, which may quote rows.
         traceback.print_exc()
         _say(ERROR_PREFIX, f"Spark failed: {safe_message(error)}")
         return FAILED

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.runtime.inherited_environment import airflows_own_left_out
 from airflow_backfill_provider.runtime.spark_settings import (
     REMOTE_VARIABLE,
     require_java,
@@ -37,7 +38,9 @@ def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
+        # Java inherits the environment of this process.
+        with airflows_own_left_out():
+            spark = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise SparkUnavailableError(f"Spark did not start: {error}; check its configuration") from error
     spark.sparkContext.setLogLevel("ERROR")

@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.log_store import log_store_settings
 from airflow_backfill_provider.runtime import class_archive
 from airflow_backfill_provider.runtime.collector import collector_options
+from airflow_backfill_provider.runtime.private_folder import private_folder
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
@@ -182,7 +182,7 @@ def _local_conf(conf: Mapping[str, str], rows: int | None) -> dict[str, str]:
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.driver.memory": "2g",
         # Nothing is stored there, but Spark creates the folder, by default in the working directory.
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "airflow-backfill-warehouse"),
+        "spark.sql.warehouse.dir": str(private_folder() / "warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }

@@ -17,7 +17,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,13 +28,11 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 
 from airflow_backfill_provider.core.application import (
     DONE,
-    ERROR_PREFIX,
     FAILED,
-    MESSAGE_PREFIX,
-    SPARK_PREFIX,
+    LOG_VARIABLE,
     ApplicationRecord,
-    signal_note,
 )
+from airflow_backfill_provider.core.application_output import ApplicationOutput
 from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.runtime.process_group import end_group
@@ -51,9 +48,6 @@ END_ATTEMPTS = 6
 
 STOPPED = "the application was stopped on request"
 """The error of an application that was stopped; the record has who asked for it."""
-
-SAID_LINES = 20
-TAIL_LINES = 30
 
 
 class Order(Frozen):
@@ -99,9 +93,8 @@ class Supervisor:
             log=order.log,
             started_by=order.started_by,
         )
-        self._said: deque[str] = deque(maxlen=SAID_LINES)
-        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self._spark: dict[str, str] = {}
+        self._place = f"{order.log} on {self._record.host}"
+        self._output = ApplicationOutput(self._place)
         self._error = ""
         self._stopping = threading.Event()
 
@@ -123,7 +116,7 @@ class Supervisor:
             try:
                 process = subprocess.Popen(
                     self._order.command,
-                    env=dict(self._order.environment),
+                    env={**self._order.environment, LOG_VARIABLE: self._place},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
@@ -170,31 +163,18 @@ class Supervisor:
                 self._write(self._current())
 
     def _read(self, lines: IO[str], log: IO[str]) -> None:
-        """Write the output to the log, and keep the lines for the submitter."""
+        """Write the output to the log, and keep the messages to the submitter."""
         for line in lines:
             log.write(line)
             log.flush()
-            text = line.rstrip()
-            self._tail.append(text)
-            _, found, message = text.partition(ERROR_PREFIX)
-            if found:
-                self._error = message
-                continue
-            _, found, message = text.partition(SPARK_PREFIX)
-            if found:
-                identity, _, url = message.partition(" ")
-                self._spark = {"application_id": identity, "web_url": url}
-                continue
-            _, found, message = text.partition(MESSAGE_PREFIX)
-            if found:
-                self._said.append(message)
+            self._output.read(line)
 
     def _current(self) -> ApplicationRecord:
         return self._record.model_copy(
             update={
-                "said": tuple(self._said),
-                "application_id": self._spark.get("application_id"),
-                "web_url": self._spark.get("web_url") or None,
+                "said": self._output.said,
+                "application_id": self._output.application_id,
+                "web_url": self._output.web_url,
             }
         )
 
@@ -214,7 +194,8 @@ class Supervisor:
         if newest is not None and newest.attempt != self._record.attempt:
             # It started while this application was stopping, and must not take this end for its own.
             return
-        end = {"exit_code": code, "error": self._reason(code), "ended_at": _now()}
+        error = "" if code == DONE else self._error or self._output.reason(code)
+        end = {"exit_code": code, "error": error, "ended_at": _now()}
         self._records.write(self._current().model_copy(update=end))
 
     def _successor(self) -> str:
@@ -226,16 +207,6 @@ class Supervisor:
                     f"ended, because another attempt was started{by} on {newest.host}; its output is in {newest.log}\n"
                 )
         return "ended, because another attempt was started\n"
-
-    def _reason(self, code: int) -> str:
-        if code == DONE:
-            return ""
-        return self._error or "\n".join(
-            [
-                f"the application ended with exit code {code}{signal_note(code)}; the last lines of its output:",
-                *self._tail,
-            ]
-        )
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from faults.mutants import (
     engine,
     execution,
     files,
+    guards,
     lake,
     protocol,
     queries,
@@ -65,6 +66,7 @@ MUTANTS = (
     *queries.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
+    *guards.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
 

@@ -99,7 +99,7 @@ def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job:
     token = Path(status["token_file"]).read_text(encoding="ascii").strip()
     assert token not in Path("/proc", str(status["pid"]), "cmdline").read_text()
 
-    assert "ended" in terminal("engine", "stop")
+    assert "is stopped" in terminal("engine", "stop")
     assert KnownProcess.of(status["pid"]) is None
     terminal("engine", "status", code=1)
     assert "no engine is running; start it" in terminal("verify", str(job), "--master", "engine", code=1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider.core.job import BackfillJob
 from tests.airflow_home import DAGS
@@ -210,6 +211,16 @@ def test_the_examples_in_the_trigger_form_are_valid():
 def test_the_example_jobs_are_valid():
     kinds = {BackfillJob.from_yaml(file).upstream.kind for file in (DAGS / "jobs").glob("*.yaml")}
     assert kinds == {"delta", "kafka", "postgres"}
+
+
+def test_a_definition_in_the_form_needs_a_deployment_that_restricts_folders(monkeypatch, tmp_path):
+    choose = load("backfill_manual").get_task("choose_job").python_callable
+    definition = {**DEFINITION, "materialized_view": str(tmp_path / "view")}
+    monkeypatch.delenv("AIRFLOW_BACKFILL_ALLOWED_ROOTS", raising=False)
+    with pytest.raises(AirflowFailException, match="a definition in the form is refused"):
+        choose(params={"definition": definition, "job": None})
+    monkeypatch.setenv("AIRFLOW_BACKFILL_ALLOWED_ROOTS", '["/"]')
+    assert choose(params={"definition": definition, "job": None})["name"] == definition["name"]
 
 
 @pytest.mark.parametrize(

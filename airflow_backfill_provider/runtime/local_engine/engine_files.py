@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess, Listeners
 
 HOST = "localhost"
 NOT_RUNNING = "no engine is running; start it: airflow-backfill engine start"
@@ -122,11 +122,25 @@ def running_engine() -> EngineRecord | None:
 
 
 def token_of(remote: Remote) -> str | None:
-    """Return the token of this user's own engine, if an address names that engine."""
+    """
+    Return the token of this user's own engine, if an address names that engine.
+
+    A token is sent in plain text, so it is only for a port on which the engine itself listens, at each address of this
+    machine: the client takes the address that the name ``localhost`` has.
+
+    :raises SparkServerUnavailableError: if another process listens on the engine's port.
+    """
     if not remote.is_loopback or remote.use_ssl:
         return None
     record = running_engine()
-    return read_token() if record is not None and record.port == remote.port else None
+    if record is None or record.port != remote.port:
+        return None
+    if record.process.listeners(record.port) is not Listeners.OWN:
+        raise SparkServerUnavailableError(
+            f"not the engine, but another process or none listens at {remote}, so the engine's token is not sent; "
+            "start the engine again at another port: airflow-backfill engine stop, then engine start --port N"
+        )
+    return read_token()
 
 
 def read_token() -> str | None:
@@ -138,11 +152,9 @@ def read_token() -> str | None:
 
 
 def make_token() -> str:
-    """Return the engine's token, which stays the same after a restart, so that a connection can hold it."""
-    token = read_token()
-    if token is None:
-        token = secrets.token_urlsafe(32)
-        write_private(token_file(), f"{token}\n")
+    """Make the token of a new engine. A token that leaked is worth nothing after the engine's next start."""
+    token = secrets.token_urlsafe(32)
+    write_private(token_file(), f"{token}\n")
     return token
 
 

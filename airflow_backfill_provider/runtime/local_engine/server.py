@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 
 from airflow_backfill_provider.core.errors import BackfillError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.runtime.local_engine import engine_files
 from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
-from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess, Listeners
 from airflow_backfill_provider.runtime.spark_settings import (
     REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
@@ -150,9 +151,8 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
 
 
 def _launch(token: str) -> KnownProcess:
-    inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
+    inherited = inherited_environment({STORAGE_OPTIONS_VARIABLE, REMOTE_VARIABLE})
     environment = {**inherited, **spark_environment(), TOKEN_VARIABLE: token}
-    environment.pop(REMOTE_VARIABLE, None)
     command = ["spark-submit", "--load-spark-defaults", "--properties-file", str(engine_files.conf_file())]
     command += ["--class", _SERVER, "spark-internal"]
     for file in (engine_files.log_file(), engine_files.output_file()):
@@ -182,9 +182,12 @@ def _launch(token: str) -> KnownProcess:
 def _wait_for(port: int, process: KnownProcess) -> None:
     until = time.monotonic() + START_SECONDS
     while process.is_alive():
-        with socket.socket() as probe:
-            if probe.connect_ex((_ADDRESS, port)) == 0:
+        match process.listeners(port):
+            case Listeners.OWN:
                 return
+            case Listeners.OTHERS:
+                # The next thing sent to the port is the token.
+                raise _taken(port, "another process listens there")
         if time.monotonic() > until:
             raise SparkUnavailableError(
                 f"the engine did not start within {START_SECONDS:.0f} s; see {engine_files.folder()}"
@@ -208,9 +211,11 @@ def _require_free(port: int) -> None:
         try:
             probe.bind((_ADDRESS, port))
         except OSError as error:
-            raise BackfillError(
-                f"port {port} cannot be used ({error.strerror}); choose another one with --port"
-            ) from None
+            raise _taken(port, str(error.strerror)) from None
+
+
+def _taken(port: int, reason: str) -> BackfillError:
+    return BackfillError(f"port {port} cannot be used ({reason}); choose another one with --port")
 
 
 def _end(process: KnownProcess) -> None:

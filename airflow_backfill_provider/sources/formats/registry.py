@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
@@ -25,6 +26,12 @@ from airflow_backfill_provider.core.errors import InvalidJobError, RegistryRefus
 
 REQUEST_SECONDS = 15
 """How long a registry may be silent."""
+
+ANSWER_SECONDS = 60
+"""How long a registry may take for an answer, so that it cannot hold a task by sending a byte now and then."""
+
+LONGEST_ANSWER = 8 << 20
+"""The longest answer in bytes. Registries accept schemas of one megabyte by default."""
 
 KIND = "http"
 """The type of the connections, as Airflow's provider names it."""
@@ -39,6 +46,7 @@ _SECURE = "https"
 _SCHEMES = (KIND, _SECURE)
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 
+_OK = 200
 _NOT_FOUND = 404
 _MISSING = ("40401", "40402", "40403")
 """A registry's own codes: there is no such subject, version or schema."""
@@ -162,22 +170,52 @@ class SchemaRegistry:
         headers = {"Accept": _ACCEPT, **({"Authorization": self.authorization} if self.authorization else {})}
         request = Request(f"{self.address}/{path}", headers=headers)  # noqa: S310 - its scheme was checked
         try:
-            with _opener().open(request, timeout=REQUEST_SECONDS) as response:
-                answer = json.loads(response.read())
-        except HTTPError as error:
-            with error:
-                if error.code == _NOT_FOUND and _is_known_to_be_missing(error.read()):
-                    return None
-            raise self._refused(error.code) from None
+            status, body = self._answer(request)
+            if status == _NOT_FOUND and _is_known_to_be_missing(body):
+                return None
+            if status != _OK:
+                raise self._refused(status)
+            answer = json.loads(body)
         except URLError as error:
             raise self._unreachable(error.reason) from None
         except (OSError, HTTPException) as error:
             raise self._unreachable(error) from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._strange() from None
         if not isinstance(answer, Mapping):
             raise self._strange()
         return answer
+
+    def _answer(self, request: Request) -> tuple[int, bytes]:
+        """Return the status and the body of an answer."""
+        try:
+            opened = _opener().open(request, timeout=REQUEST_SECONDS)
+        except HTTPError as error:
+            opened = error
+        with opened as response:
+            return int(response.status), self._body(response)
+
+    def _body(self, response: Any) -> bytes:
+        """Read a body of bounded length, in bounded time."""
+        until = time.monotonic() + ANSWER_SECONDS
+        announced = response.headers.get("Content-Length")
+        expected = None if announced is None else int(announced)
+        body = b""
+        while expected is None or len(body) < expected:
+            part = response.read1(LONGEST_ANSWER)
+            if not part:
+                break
+            body += part
+            if len(body) > LONGEST_ANSWER:
+                raise RegistryRefusedError(
+                    f"{self.connection_id}: the schema registry's answer is longer than {LONGEST_ANSWER >> 20} MiB; "
+                    "check the connection's host, port and path, or register a shorter schema"
+                )
+            if time.monotonic() > until:
+                raise TimeoutError
+        if expected is not None and len(body) < expected:
+            raise IncompleteRead(body)
+        return body
 
     def _refused(self, status: int) -> RegistryUnavailableError | RegistryRefusedError:
         """Return the error that a status means."""
@@ -275,7 +313,7 @@ def _is_known_to_be_missing(body: bytes) -> bool:
     """
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(answer, Mapping) and str(answer.get("error_code")) in _MISSING
 

@@ -8,6 +8,7 @@ view's columns were made of.
 from __future__ import annotations
 
 import base64
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -104,6 +105,9 @@ ResolvedFormat = Annotated[
 ]
 """Any resolved format, by the value of its field ``format``."""
 
+LONGEST_FILE = 16 << 20
+"""The longest file of a schema, in bytes."""
+
 _FORMATS: TypeAdapter[ResolvedFormat] = TypeAdapter(ResolvedFormat)
 
 
@@ -190,7 +194,19 @@ def _text_of(path: str, where: str) -> str:
 
 def _bytes_of(path: str, where: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        content = _content(Path(path))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "its name is no path"
         raise InvalidJobError(f"{where} cannot be read ({reason}); give a file on this machine") from None
+    if content is None:
+        raise InvalidJobError(f"{where} is no file, or longer than {LONGEST_FILE >> 20} MiB; give the schema alone")
+    return content
+
+
+def _content(file: Path) -> bytes | None:
+    """Return what a file holds; ``None`` if it is too long, or a device or a pipe, which may have no end."""
+    if not file.is_dir() and not stat.S_ISREG(file.stat().st_mode):
+        return None
+    with file.open("rb") as opened:
+        content = opened.read(LONGEST_FILE + 1)
+    return content if len(content) <= LONGEST_FILE else None

@@ -18,7 +18,12 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
-from airflow_backfill_provider.sources.formats.definition import DEFAULT_FORMAT, AvroFormat, RecordFormat
+from airflow_backfill_provider.sources.formats.definition import (
+    DEFAULT_FORMAT,
+    AvroFormat,
+    ProtobufFormat,
+    RecordFormat,
+)
 from airflow_backfill_provider.sources.split_offsets import ends_of
 from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 
@@ -96,8 +101,19 @@ class KafkaUpstream(UpstreamDefinition):
     def connection_ids(self) -> tuple[str, ...]:
         """The connections to the cluster and to the registries of schemas."""
         formats = (self.value, self.record_key)
-        registries = (found.registry for found in formats if isinstance(found, AvroFormat) and found.registry)
-        return tuple(dict.fromkeys((self.connection, *registries)))
+        registries = (found.registry for found in formats if isinstance(found, AvroFormat | ProtobufFormat))
+        return tuple(dict.fromkeys((self.connection, *(name for name in registries if name))))
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files with the schemas of the records' values and keys."""
+        named: dict[str, str] = {}
+        for field, found in (("value", self.value), ("record_key", self.record_key)):
+            if isinstance(found, AvroFormat) and found.schema_file is not None:
+                named[f"upstream.kafka.{field}.schema_file"] = found.schema_file
+            elif isinstance(found, ProtobufFormat):
+                named[f"upstream.kafka.{field}.descriptor_file"] = found.descriptor_file
+        return named
 
 
 class Kafka(SourceKind):

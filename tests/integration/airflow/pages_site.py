@@ -20,6 +20,7 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
+from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin import observed_job, observer
 from airflow_backfill_provider.state.applications import ApplicationRecords
@@ -69,6 +70,30 @@ class Api:
 
     def post(self, path: str, body: Any, user: str | None = "admin") -> Any:
         return self.client.post(f"/backfill/api/{path}", json=body, headers=self.headers(user))
+
+    def names_beside_a_foreign_class(self, dag_id: str) -> set[str]:
+        """
+        Return the listed jobs while a run has a value, under the key of created jobs, with a class that does not exist.
+
+        Airflow's API refuses such a value of a user, and stores that of a task.
+        """
+        from airflow.models.xcom import XComModel
+        from airflow.utils.session import create_session
+        from sqlalchemy import update
+
+        run, admin = f"/api/v2/dags/{dag_id}/dagRuns", {"headers": self.headers("admin")}
+        self.client.post(run, json={"dag_run_id": "foreign", "logical_date": None}, **admin)
+        entry = {"key": JOB_XCOM, "value": {}}
+        said = self.client.post(f"{run}/foreign/taskInstances/backfill.create_job/xcomEntries", json=entry, **admin)
+        assert said.status_code == 201, said.text
+        foreign = json.dumps({"__classname__": "no.such.Class", "__version__": 1, "__data__": {}})
+        with create_session() as session:
+            session.execute(update(XComModel).where(XComModel.run_id == "foreign").values(value=foreign))
+        assert self.get(f"dags/{dag_id}/jobs?run_id=foreign").status_code == 200
+        answer = self.get("jobs?limit=100")
+        self.client.patch(f"{run}/foreign", json={"state": "success"}, **admin)
+        assert answer.status_code == 200
+        return {row["name"] for row in answer.json()["jobs"]}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -118,6 +119,9 @@ def test_a_job_over_a_topic_can_be_written_into_the_form_and_paused(
 ) -> None:
     """The form names the connection, and never what is in it. A paused job's splits stay where they are."""
     definition = orders_topic.define(name=orders_topic.name)
+    about_topic.setenv(
+        "AIRFLOW_BACKFILL_ALLOWED_ROOTS", json.dumps([str(Path(definition["materialized_view"]).parent)])
+    )
     on_page = ObservedJob(lambda: BackfillHook().open(str(orders_topic.file)))
 
     paused = run_dag("backfill_manual", {"definition": definition, "epochs": 2, "mutation": "pause"})

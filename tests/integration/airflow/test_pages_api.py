@@ -333,10 +333,10 @@ def test_hostile_requests_without_a_login_get_nothing(api: Api):
     assert api.lakes["hostile"].backfill.store.settings() == before
 
 
-def test_a_running_application_leads_to_sparks_own_pages(api: Api):
-    answer = application_page(api, web_url="http://driver:4040")
-
-    assert (answer.status_code, answer.headers["location"]) == (303, "http://driver:4040")
+def test_a_running_application_leads_to_sparks_own_pages_on_a_known_host(api: Api, monkeypatch):
+    assert "<dd>http://driver:4040</dd>" in application_page(api, web_url="http://driver:4040").text
+    monkeypatch.setenv("AIRFLOW_BACKFILL_SPARK_UI_HOSTS", '["driver"]')
+    assert application_page(api, web_url="http://driver:4040").headers["location"] == "http://driver:4040"
 
 
 def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
@@ -360,15 +360,18 @@ def test_an_application_on_a_server_says_which(api: Api):
 
 def test_an_application_that_failed_says_why(api: Api):
     answer = application_page(api, exit_code=1, error="no such key", web_url="http://driver:4040")
-
     assert "failed with exit code 1" in answer.text
     assert "no such key" in answer.text
 
 
 def test_applications_are_for_those_who_may_read_the_dag(api: Api):
-    path = "/backfill/dags/refresh_watched/jobs/watched/applications/epoch-1"
+    path = "/backfill/dags/refresh_watched/jobs/watched/applications/epoch-100"
     assert api.client.get(path).status_code == 401
-    assert api.client.get(f"{path}00", headers=api.headers("vera")).status_code == 404
+    assert api.client.get(path, headers=api.headers("vera")).status_code == 404
+
+
+def test_a_value_with_a_foreign_class_hides_no_job(api: Api):
+    assert api.names_beside_a_foreign_class("refresh_throttled") >= {"throttled", "watched"}
 
 
 def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):

@@ -126,6 +126,7 @@ def test_a_job_over_a_database_can_be_written_into_the_form_and_paused(
     """The form names the connection, and never what is in it."""
     definition = shop.define(name=shop.name)
     shop.file.unlink()
+    about_shop.setenv("AIRFLOW_BACKFILL_ALLOWED_ROOTS", json.dumps([str(Path(definition["materialized_view"]).parent)]))
 
     paused = run_dag("backfill_manual", {"definition": definition, "epochs": 2, "mutation": "pause"})
     assert paused.state == "success"

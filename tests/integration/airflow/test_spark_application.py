@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from tests.integration.airflow.orders import Orders
@@ -40,7 +42,8 @@ def test_killing_the_task_ends_jvm_and_python(tmp_path: Path, monkeypatch):
     busy.write_text(BUSY, encoding="utf-8")
     monkeypatch.setattr(spark_application, "application_path", lambda _: busy)
     hook = SparkApplicationHook(name="busy")
-    thread, failures = start_waiting(lambda: hook.run("busy.py", [str(started)]), started, seconds=180)
+    output = WatchedOutput(io.StringIO(), "a buffer", lambda _: None)
+    thread, failures = start_waiting(lambda: hook.run("busy.py", [str(started)], output), started, seconds=180)
     assert hook._submit_sp is not None
     group = processes_of_group(hook._submit_sp.pid)
     assert len(group) >= 2, "the JVM, and the Python that it started"
@@ -88,7 +91,7 @@ def test_one_application_runs_several_epochs_and_ends_when_nothing_is_left(order
     for epoch in (1, 2, 3):
         assert len(re.findall(rf"epoch {epoch} (is )?committed", printed)) == 1, "printed once"
         assert printed.count(f"epoch {epoch}: upstream versions" if epoch == 1 else f"epoch {epoch}: the upstream") == 1
-    assert printed.count("airflow-backfill: spark: ") == 1
+    assert len(re.findall(r"Spark application local-\d+", printed)) == 1
     assert "after epoch 3: 60.0 % of the snapshot" in printed
 
     orders.delete(1)

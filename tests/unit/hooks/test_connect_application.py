@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_backfill_provider.hooks import connect_application
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 from tests.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret-1"}
@@ -41,8 +43,11 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     return place
 
 
-def run(hook: ConnectApplicationHook) -> None:
-    hook.run("backfill_epoch.py", ["--epoch", "1"])
+def run(hook: ConnectApplicationHook) -> list[str]:
+    """Run an application; return its messages."""
+    said: list[str] = []
+    hook.run("backfill_epoch.py", ["--epoch", "1"], WatchedOutput(io.StringIO(), "the/log on here", said.append))
+    return said
 
 
 def test_an_application_runs_as_a_client_of_the_server(server, application, monkeypatch):
@@ -105,6 +110,20 @@ def test_exit_code_1_is_retryable_and_says_why(server, application):
     with pytest.raises(AirflowException, match=r"^no answer$") as error:
         run(ConnectApplicationHook(spark_conn_id=server))
     assert not isinstance(error.value, AirflowFailException)
+
+
+def test_of_the_output_only_messages_reach_the_tasks_log(server, application, capfd):
+    application("print('alice'); print('airflow-backfill: epoch 1 begins', file=sys.stderr)")
+    assert run(ConnectApplicationHook(spark_conn_id=server)) == ["epoch 1 begins"]
+    assert "alice" not in "".join(capfd.readouterr())
+
+
+def test_the_client_gets_nothing_of_airflows_own(server, application, monkeypatch):
+    called = application()
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "very-secret")
+    run(ConnectApplicationHook(spark_conn_id=server, connections={"AIRFLOW_CONN_SHOP": "the job's"}))
+    environment = json.loads(called.read_text())[1]
+    assert [name for name in environment if name.startswith(("AIRFLOW__", "AIRFLOW_CONN"))] == ["AIRFLOW_CONN_SHOP"]
 
 
 def test_exit_code_3_fails_for_good(server, application):

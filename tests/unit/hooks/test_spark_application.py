@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from airflow_backfill_provider.core.errors import InstallationError, SparkUnavai
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook, application_path
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 from tests.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
@@ -61,8 +64,12 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[s
     return place
 
 
-def run(hook: SparkApplicationHook) -> None:
-    hook.run("backfill_epoch.py", ["--state", "/lake/state of o'brien", "--epoch", "1"])
+def run(hook: SparkApplicationHook) -> list[str]:
+    """Run an application; return its messages."""
+    said: list[str] = []
+    output = WatchedOutput(io.StringIO(), "the/log on here", said.append)
+    hook.run("backfill_epoch.py", ["--state", "/lake/state of o'brien", "--epoch", "1"], output)
+    return said
 
 
 def test_without_a_connection_the_application_runs_on_this_machine(spark_submit):
@@ -227,12 +234,44 @@ def test_exit_code_3_fails_for_good_and_says_why(spark_submit):
         run(SparkApplicationHook())
 
 
+def test_of_sparks_output_only_messages_reach_the_tasks_log(spark_submit, capfd, caplog):
+    """The provider's hook logs each line, and its error has the last ones."""
+    spark_submit(
+        "echo alice@example.com; echo 'java.lang.IllegalStateException: alice@example.com'\n"
+        "echo 'airflow-backfill: epoch 1 begins' >&2; exit 1"
+    )
+    said: list[str] = []
+    file = io.StringIO()
+
+    with caplog.at_level("DEBUG"), pytest.raises(AirflowException) as error:
+        SparkApplicationHook().run("backfill_epoch.py", [], WatchedOutput(file, "the/log", said.append))
+
+    shown = "".join(traceback.format_exception(error.value)) + "".join(capfd.readouterr()) + caplog.text
+    assert "alice" not in shown
+    assert "(java.lang.IllegalStateException); its output is in the/log" in str(error.value)
+    assert said == ["epoch 1 begins"]
+    assert file.getvalue().count("alice@example.com") == 2
+
+
+def test_the_driver_gets_nothing_of_airflows_own_but_its_jobs_connection(spark_submit, monkeypatch):
+    submitted = spark_submit()
+    for name in ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONN_OTHER"):
+        monkeypatch.setenv(name, "very-secret")
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", "the worker's")
+
+    run(SparkApplicationHook(connections={"AIRFLOW_CONN_SHOP": "the job's"}))
+
+    assert "very-secret" not in submitted.environment.values()
+    assert {name for name in submitted.environment if name.startswith("AIRFLOW_C")} == {"AIRFLOW_CONN_SHOP"}
+    assert submitted.environment["AIRFLOW_CONN_SHOP"] == "the job's"
+
+
 def test_an_application_that_says_nothing_is_retryable(spark_submit):
     spark_submit("kill -9 $$")
 
     with pytest.raises(
         AirflowException,
-        match=r"backfill_epoch.py ended with exit code -9; see the lines above; it was killed \(SIGKILL\), .* memory",
+        match=r"ended with exit code -9; its output is in the/log on here; it was killed \(SIGKILL\), .* memory",
     ) as error:
         run(SparkApplicationHook())
     assert not isinstance(error.value, AirflowFailException)

@@ -103,11 +103,19 @@ def test_a_failure_says_why_and_whether_another_attempt_may_help(start, records,
     assert not end.succeeded
 
 
-def test_a_failure_without_a_message_has_the_last_lines(start, records):
-    end = end_of(start("echo Exception in thread main; exit 1"), records)
+def test_a_failure_without_a_message_names_the_log_and_quotes_no_line_of_it(start, records):
+    end = end_of(start("echo alice@example.com; echo java.lang.OutOfMemoryError: alice; exit 1"), records)
 
-    assert "exit code 1" in end.error
-    assert "Exception in thread main" in end.error
+    assert "exit code 1 (java.lang.OutOfMemoryError)" in end.error
+    assert end.log in end.error
+    assert "alice" not in end.model_dump_json()
+    assert "alice@example.com" in Path(end.log).read_text(encoding="utf-8")
+
+
+def test_the_supervisor_inherits_nothing_of_airflows_own(start, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", SECRET)
+    environment = Path(f"/proc/{start(HANG_IN_BASH).pid}/environ").read_text(encoding="utf-8")
+    assert SECRET not in environment
 
 
 def test_an_application_that_is_killed_has_failed_and_is_retryable(start, records):

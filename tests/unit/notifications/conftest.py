@@ -32,6 +32,8 @@ def webhooks() -> Iterator[Webhooks]:
             self.send_response(taken.answer)
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
             self.end_headers()
+            while taken.endless:
+                self.wfile.write(b"x" * 65_536)
 
         def log_message(self, *args: Any) -> None:
             """Say nothing."""

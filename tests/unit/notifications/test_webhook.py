@@ -86,6 +86,12 @@ def test_a_server_that_never_answers_does_not_block_the_task(server, webhooks, m
     assert caught.value.retryable
 
 
+def test_an_answer_without_an_end_is_not_read(server, webhooks):
+    webhooks.endless = True
+    WebhookNotifier(http_conn_id=server())({"backfill": EVENT})
+    assert len(webhooks.posts) == 1
+
+
 @pytest.mark.parametrize("answer", [302, 403, 500])
 def test_a_refused_webhook_is_reported_without_its_address(server, webhooks, answer):
     webhooks.answer = answer

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 import uuid
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.standard.operators import hitl
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_backfill_provider.operators.approval import ApproveBackfillOperator, PlanBackfillOperator
-from tests.unit.stand_in import Lake, context
+from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
+from tests.unit.stand_in import Lake, StandInSpark, context
 
 
 @pytest.fixture
@@ -118,3 +122,54 @@ def test_a_rejection_skips_every_task_downstream_by_default(orders: Lake):
     """Also the summary of an epoch, which would run after skipped ones."""
     assert approve(orders).ignore_downstream_trigger_rules is True
     assert approve(orders, ignore_downstream_trigger_rules=False).ignore_downstream_trigger_rules is False
+
+
+# --- what an approval covers ----------------------------------------------------------------------
+
+
+def create_approved(lake: Lake, run: Any) -> Any:
+    with DAG("approved", schedule=None):
+        create = CreateBackfillJobOperator(task_id="create", job=lake.definition)
+        approve(lake) >> EmptyOperator(task_id="between") >> create
+    return create.execute(run)
+
+
+def asked_about(lake: Lake) -> Any:
+    """Ask about a job; return the task run, which has the XCom."""
+    run = asking()
+    with pytest.raises(TaskAwaitingInput):
+        approve(lake).execute(run)
+    return run
+
+
+def test_the_approved_definition_is_created(orders: Lake, asked, spark: StandInSpark):
+    assert create_approved(orders, asked_about(orders))["incarnation"]
+
+
+@pytest.mark.parametrize("change", [{"query": "SELECT order_id, 1 AS one FROM upstream"}, {"rate_limit": 999}])
+def test_a_definition_that_changed_since_the_question_is_not_created(orders: Lake, asked, spark: StandInSpark, change):
+    """The DAG's file, and the job's file, are read again by each task."""
+    run = asked_about(orders)
+    orders.fields.update(change)
+
+    with pytest.raises(AirflowFailException, match="its definition has changed since it was approved"):
+        create_approved(orders, run)
+    assert spark.submitted == []
+    assert not orders.backfill.store.created()
+
+
+def test_a_job_that_needed_no_approval_is_not_created_anew_without_one(created: Lake, asked, spark: StandInSpark):
+    run = asking()
+    approve(created).execute(run)
+    create_approved(created, run)
+    shutil.rmtree(created.backfill.job.state)
+
+    with pytest.raises(AirflowFailException, match="it was removed or rebuilt since it was approved"):
+        create_approved(created, run)
+    assert spark.submitted == []
+
+
+def test_without_an_approval_nothing_is_created(orders: Lake, spark: StandInSpark):
+    with pytest.raises(AirflowFailException, match="task approve has no approval of it; clear that task"):
+        create_approved(orders, asking())
+    assert spark.submitted == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.plugin.spark_application_page import _facts
+from airflow_backfill_provider.plugin.spark_application_page import HOSTS_VARIABLE, _facts, leads_to_known_host
 from tests.builders import NOW
 
 RUNNING = ApplicationRecord(name="epoch-7", attempt="a", host="worker-1", pid=1, started_at=NOW, log="/logs/7")
@@ -44,3 +44,46 @@ def test_spark_connect_has_a_server_and_a_session():
     facts = facts_of(application_id="session-7", web_url="sc://spark.example:15002")
     assert (facts["Spark Connect server"], facts["Session on the server"]) == ("sc://spark.example:15002", "session-7")
     assert "Spark application" not in facts
+
+
+@pytest.mark.parametrize("address", ["http://driver:4040", "https://DRIVER/jobs/?a=b#c", "http://[::1]:4040/"])
+def test_the_link_leads_to_a_host_that_the_deployment_names(monkeypatch, address):
+    monkeypatch.delenv(HOSTS_VARIABLE, raising=False)
+    assert not leads_to_known_host(address)
+    assert facts_of(web_url=address)["Spark's own pages"] == address
+    monkeypatch.setenv(HOSTS_VARIABLE, '["Driver", "[::1]"]')
+    assert leads_to_known_host(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://evil",
+        "http://driver.evil",
+        "http://driver@evil",
+        "http://evil/@driver",
+        "http://evil\\@driver",
+        "http://evil\\.driver",
+        "//driver",
+        "http:driver",
+        "javascript://driver/%0aalert(1)",
+        "http://driver\n.evil",
+        "http://driver/\r\nSet-Cookie: a=b",
+        "http:///driver",
+        " http://driver",
+        "ftp://driver",
+    ],
+)
+def test_the_link_leads_to_no_other_host(monkeypatch, address):
+    monkeypatch.setenv(HOSTS_VARIABLE, '["driver"]')
+    assert not leads_to_known_host(address)
+
+
+@pytest.mark.parametrize("text", ["driver", '"driver"', "{}", "[1]"])
+def test_an_invalid_list_of_hosts_names_none(monkeypatch, text):
+    monkeypatch.setenv(HOSTS_VARIABLE, text)
+    assert not leads_to_known_host("http://driver:4040")
+
+
+def test_the_address_of_an_application_that_ended_is_of_no_use():
+    assert "Spark's own pages" not in facts_of(web_url="http://driver:4040", exit_code=0, ended_at=NOW)

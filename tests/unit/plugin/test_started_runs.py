@@ -12,12 +12,13 @@ from airflow.models.base import Base
 from airflow.models.dagrun import DagRun
 from airflow.models.xcom import XComModel
 from airflow.utils.state import DagRunState
-from sqlalchemy import create_engine, event, select
+from sqlalchemy import create_engine, event, select, text
 from sqlalchemy.orm import Session
 
 from airflow_backfill_provider.assets import CONNECTION, DEFINITION, JOB_XCOM, VIEW_GROUP
 from airflow_backfill_provider.plugin import started_runs
-from airflow_backfill_provider.plugin.registry import TaskRuns, jobs_of_dags
+from airflow_backfill_provider.plugin.registry import TaskRuns, job_of_dag, jobs_of_dags
+from airflow_backfill_provider.plugin.written_jobs import IDS_PER_QUERY
 from tests.builders import NOW, job_fields
 
 DAGS = ["a_schedule", "backfill_manual", "on_commits"]
@@ -146,3 +147,61 @@ def test_a_run_has_the_jobs_that_it_emitted_and_before_that_those_that_it_create
     assert names() == ["other_orders"]
     ran(session, "backfill_manual", 1)
     assert names() == ["paid_orders"]
+
+
+# --- what other DAGs wrote ------------------------------------------------------------------------
+
+FOREIGN = {"__classname__": "no.such.Class", "__version__": 1, "__data__": {}}
+BAD_VALUES = [
+    json.dumps(FOREIGN),
+    json.dumps({DEFINITION: FOREIGN, CONNECTION: "c"}),
+    json.dumps({"__classname__": "airflow.sdk.definitions.asset.Asset", "__version__": 1, "__data__": {"name": "a"}}),
+    json.dumps({DEFINITION: job_fields(name="Has Space"), CONNECTION: "c"}),
+    json.dumps({DEFINITION: job_fields(), CONNECTION: {"a": 1}}),
+    json.dumps({DEFINITION: job_fields(query="\ud800"), CONNECTION: "c"}),
+    json.dumps({DEFINITION: job_fields(rate_limit=float("nan")), CONNECTION: "c"}),
+    '{"no JSON',
+    "[" * 20_000,
+    json.dumps("[" * 20_000),
+    "",
+]
+
+
+def test_a_value_that_another_dag_wrote_hides_no_job(session, monkeypatch):
+    """Neither a broken row nor one with a class: it is read as plain JSON, and only if it is of a requested DAG."""
+    monkeypatch.setattr(XComModel, "deserialize_value", lambda _: pytest.fail("a class may be made"))
+    creates(session, "backfill_manual", xcom("other_orders"), *(None for _ in BAD_VALUES))
+    for number, value in enumerate(BAD_VALUES, start=1):
+        statement = text("UPDATE xcom SET value = :value WHERE task_id = :task")
+        session.execute(statement, {"value": value, "task": f"create_{number}"})
+
+    assert found(session) == [("other_orders", ("backfill_manual",)), ("paid_orders", ("a_schedule", "on_commits"))]
+
+
+def test_values_of_dags_that_were_not_requested_are_not_read(session, monkeypatch):
+    read: list[str | None] = []
+    monkeypatch.setattr(started_runs, "written_job", read.append)
+    creates(session, "secret_dag", xcom("other_orders"))
+    found(session, "backfill_manual")
+    assert read == []
+    found(session, "secret_dag")
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize(
+    "extra", [*BAD_VALUES, "null", "[]", '"definition"', "7", '{"definition": 7}', json.dumps(xcom("another_name"))]
+)
+def test_an_asset_whose_extra_is_no_job_is_one_missing_job(session, extra):
+    """Any DAG may have an asset in the group of the views."""
+    session.add(AssetModel(id=2, name="other", uri="file:///other", group=VIEW_GROUP, extra={}))
+    session.add(TaskOutletAssetReference(asset_id=2, dag_id="a_schedule", task_id="t", created_at=NOW))
+    session.flush()
+    session.execute(text("UPDATE asset SET extra = :extra WHERE id = 2"), {"extra": extra})
+
+    assert found(session, "a_schedule") == [("paid_orders", ("a_schedule",))]
+    assert job_of_dag(session, "a_schedule", "other") is None
+
+
+def test_the_dags_of_a_large_deployment_are_asked_for_in_parts(session):
+    dag_ids = {f"dag_{number}" for number in range(2 * IDS_PER_QUERY)} | {"a_schedule", "on_commits"}
+    assert found(session, *dag_ids) == [("paid_orders", ("a_schedule", "on_commits"))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.runtime import spark_settings
+from airflow_backfill_provider.runtime.private_folder import private_folder
 from airflow_backfill_provider.runtime.spark_settings import (
     AVRO_LIMITS,
     JARS_VARIABLE,
@@ -61,7 +61,7 @@ def test_one_machine_takes_jars_from_the_class_path_and_is_tuned(jars):
     assert conf["spark.databricks.delta.snapshotPartitions"] == "1"
     assert conf["spark.sql.inMemoryColumnarStorage.compressed"] == "false"
     assert conf["spark.driver.host"] == "127.0.0.1"
-    assert conf["spark.sql.warehouse.dir"].startswith(tempfile.gettempdir())
+    assert conf["spark.sql.warehouse.dir"] == str(private_folder() / "warehouse")
     assert not {"spark.jars", "spark.jars.packages"} & set(conf)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import StorageUnavailableError
-from airflow_backfill_provider.runtime.supervisor import SAID_LINES, TAIL_LINES, Order, Supervisor
+from airflow_backfill_provider.runtime.supervisor import Order, Supervisor
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 SECRET = "very-secret"
@@ -46,7 +46,7 @@ def test_all_output_goes_to_the_log_and_messages_go_into_the_record(supervisor):
         supervisor,
         "INFO Spark starts",
         "airflow-backfill: spark: app-7 http://driver:4040",
-        "12:00 airflow-backfill: epoch 1 begins",
+        "airflow-backfill: epoch 1 begins",
         "airflow-backfill: epoch 1 ends",
     )
     assert log.splitlines()[0] == "INFO Spark starts"
@@ -57,34 +57,15 @@ def test_all_output_goes_to_the_log_and_messages_go_into_the_record(supervisor):
     assert (record.name, record.attempt, record.host, record.pid) == ("epoch-1", "a", socket.gethostname(), os.getpid())
 
 
-def test_an_application_may_have_no_pages(supervisor):
-    printed(supervisor, "airflow-backfill: spark: app-7")
-    assert (supervisor._current().application_id, supervisor._current().web_url) == ("app-7", None)
-
-
-def test_the_newest_lines_are_kept(supervisor):
-    printed(supervisor, *(f"airflow-backfill: {number}" for number in range(SAID_LINES + 5)))
-    assert supervisor._current().said == tuple(str(number) for number in range(5, SAID_LINES + 5))
-
-
-@pytest.mark.parametrize(
-    ("code", "lines", "reason"),
-    [
-        (0, ["airflow-backfill: error: retried, and went well"], ""),
-        (1, ["noise", "airflow-backfill: error: no such key", "more noise"], "no such key"),
-        (1, ["airflow-backfill: error: first", "airflow-backfill: error: last"], "last"),
-        (7, ["one", "two"], "the application ended with exit code 7; the last lines of its output:\none\ntwo"),
-    ],
-)
-def test_a_failure_says_why_or_how_the_output_ended(supervisor, code, lines, reason):
-    printed(supervisor, *lines)
-    assert supervisor._reason(code) == reason
-
-
-@pytest.mark.parametrize("code", [-9, 137])
-def test_an_application_that_was_killed_is_said_to_be_killed_probably_for_memory(supervisor, code):
-    assert f"ended with exit code {code}; it was killed (SIGKILL), most likely because" in supervisor._reason(code)
-    assert "ran out of memory" in supervisor._reason(code)
+def test_a_failure_without_a_message_names_the_log_and_quotes_no_line(supervisor, lake):
+    printed(supervisor, "a row", "java.lang.OutOfMemoryError: a row")
+    supervisor._write_end(137)
+    error = ApplicationRecords(str(lake / "state")).read("epoch-1").error
+    host = socket.gethostname()
+    assert error.startswith(
+        f"the application ended with exit code 137 (java.lang.OutOfMemoryError); its output is in /log on {host}; it was "
+        "killed (SIGKILL), most likely because its host or container ran out of memory"
+    )
 
 
 def test_an_attempt_that_stops_slowly_does_not_overwrite_the_next_ones_record(lake, supervisor):
@@ -104,11 +85,6 @@ def test_the_log_of_an_attempt_that_another_one_followed_says_where_the_output_i
     assert supervisor._successor() == (
         "ended, because another attempt was started by d.create of run 2 on there; its output is in /logs/b.log\n"
     )
-
-
-def test_the_end_of_long_output_is_repeated(supervisor):
-    printed(supervisor, *(f"line {number}" for number in range(TAIL_LINES + 5)))
-    assert supervisor._reason(1).splitlines()[1:] == [f"line {number}" for number in range(5, TAIL_LINES + 5)]
 
 
 def test_the_end_is_written_with_all_that_is_known(supervisor, lake):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.local_engine import engine_files
 from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord, running_engine, token_of
@@ -109,21 +112,49 @@ def test_the_record_of_an_engine_that_ended_is_there_and_not_running(running):
 # --- the token ------------------------------------------------------------------------------------
 
 
-def test_a_token_is_made_once():
+def test_each_engine_has_a_token_of_its_own():
     engine_files.make_folder()
     assert engine_files.read_token() is None
     token = engine_files.make_token()
     assert len(token) >= 32
-    assert engine_files.make_token() == engine_files.read_token() == token
+    assert engine_files.read_token() == token
+    assert engine_files.make_token() == engine_files.read_token() != token
     assert mode_of(engine_files.token_file()) == 0o600
+
+
+WAIT = "print(flush=True); input()"
+LISTEN = "import socket; listening = socket.create_server(('127.0.0.1', {port})); " + WAIT
+
+
+@pytest.mark.parametrize(("engine", "foreign"), [(WAIT, []), (WAIT, ["127.0.0.1"]), (WAIT, ["::1"]), (LISTEN, ["::1"])])
+def test_the_token_is_not_sent_to_another_process_at_the_engines_port(port, engine, foreign):
+    """This process is the foreign one. It listens where the engine does not, or where ``localhost`` may lead, too."""
+    engine_files.make_folder()
+    engine_files.make_token()
+    program = [sys.executable, "-S", "-c", engine.format(port=port)]
+    with ExitStack() as stack:
+        server = stack.enter_context(subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        assert server.stdout is not None
+        server.stdout.readline()
+        for address in foreign:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            stack.enter_context(socket.create_server((address, port), family=family))
+        process = KnownProcess.of(server.pid)
+        assert process is not None
+        record = record_of(process).model_copy(update={"port": port})
+        engine_files.write_private(engine_files.record_file(), record.model_dump_json())
+
+        with pytest.raises(SparkServerUnavailableError, match=r"so the engine's token is not sent"):
+            token_of(Remote(host="localhost", port=port))
 
 
 def test_the_token_is_for_this_users_running_engine_only(running):
     token = engine_files.make_token()
-    assert token_of(Remote(host="localhost", port=15002)) == token
-    assert token_of(Remote(host="127.0.0.1", port=15002)) == token
-    assert token_of(Remote(host="localhost", port=15003)) is None
-    assert token_of(Remote(host="spark.example", port=15002)) is None
-    assert token_of(Remote(host="localhost", port=15002, use_ssl=True)) is None
-    engine_files.record_file().unlink()
-    assert token_of(Remote(host="localhost", port=15002)) is None
+    with socket.create_server(("127.0.0.1", running.port)):
+        assert token_of(Remote(host="localhost", port=15002)) == token
+        assert token_of(Remote(host="127.0.0.1", port=15002)) == token
+        assert token_of(Remote(host="localhost", port=15003)) is None
+        assert token_of(Remote(host="spark.example", port=15002)) is None
+        assert token_of(Remote(host="localhost", port=15002, use_ssl=True)) is None
+        engine_files.record_file().unlink()
+        assert token_of(Remote(host="localhost", port=15002)) is None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 
-from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
+import psutil
+
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess, Listeners
 
 
 def test_this_process_runs():
@@ -35,3 +38,29 @@ def test_a_process_that_ended_does_not_run_also_before_it_was_collected():
     assert not running.is_alive()
     process.wait()
     assert KnownProcess.of(process.pid) != running
+
+
+# --- who listens on a port ------------------------------------------------------------------------
+
+
+def test_a_port_belongs_to_nobody_to_the_process_itself_or_to_others(port):
+    this, parent = KnownProcess.of(os.getpid()), KnownProcess.of(os.getppid())
+    assert this is not None
+    assert parent is not None
+    assert this.listeners(port) is Listeners.NOBODY
+    with socket.create_server(("127.0.0.1", port)):
+        assert this.listeners(port) is Listeners.OWN
+        assert parent.listeners(port) is Listeners.OWN, "it started this one"
+        assert this.model_copy(update={"started": this.started - 60}).listeners(port) is Listeners.OTHERS
+
+
+def test_a_socket_that_is_opened_during_the_look_is_looked_at_again(port, monkeypatch):
+    """The system's list of sockets is read after that of the processes' files, so its owner is not known yet."""
+    this = KnownProcess.of(os.getpid())
+    assert this is not None
+    with socket.create_server(("127.0.0.1", port)):
+        found = psutil.net_connections("tcp")
+        looks = [[connection._replace(pid=None) for connection in found], found]
+        monkeypatch.setattr(psutil, "net_connections", lambda _: looks.pop(0))
+        assert this.listeners(port) is Listeners.OWN
+    assert looks == []

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.local_engine import engine_files
+from airflow_backfill_provider.runtime.local_engine import engine_files, server
 from airflow_backfill_provider.runtime.local_engine.engine_files import running_engine, token_of
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.runtime.local_engine.server import EngineRunsError, start_engine, stop_engine
@@ -81,6 +81,14 @@ def test_secrets_are_on_no_command_line_and_in_no_file_that_others_can_read(spar
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
+def test_the_server_inherits_nothing_of_airflows_own(spark_submit, port, monkeypatch):
+    folder = spark_submit()
+    for name in ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_SHOP"):
+        monkeypatch.setenv(name, "very-secret")
+    start(port)
+    assert "very-secret" not in (folder / "environment").read_text()
+
+
 def test_a_stale_record_is_ignored_although_its_process_number_is_in_use(spark_submit, port):
     spark_submit()
     record, _ = start(port)
@@ -141,7 +149,7 @@ def test_settings_are_written_so_that_java_reads_them_back():
     assert written == "spark.a\\ b=C:\\\\x\nspark.c=\\ d\\ne\nspark.jsön=ü=ö\n"
 
 
-def test_the_token_stays_so_that_a_connection_can_hold_it(spark_submit, port):
+def test_each_start_makes_a_new_token(spark_submit, port):
     spark_submit()
     start(port)
     token = token_of(Remote(host="127.0.0.1", port=port))
@@ -149,4 +157,24 @@ def test_the_token_stays_so_that_a_connection_can_hold_it(spark_submit, port):
     start(port)
 
     assert token is not None
-    assert token_of(Remote(host="localhost", port=port)) == token
+    assert token_of(Remote(host="localhost", port=port)) not in {None, token}
+
+
+NOT_LISTENING = "import time\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize("address", ["::1", "127.0.0.1"])
+def test_the_token_is_not_sent_to_a_process_that_listens_first(spark_submit, port, address, monkeypatch):
+    """Between the check that the port is free and the server's start, anybody may take it."""
+    spark_submit(NOT_LISTENING)
+    monkeypatch.setattr(server, "_require_free", lambda _: None)
+    seen: list[Remote] = []
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+    with (
+        socket.create_server((address, port), family=family),
+        pytest.raises(BackfillError, match=rf"port {port} cannot be used \(another process listens there\)"),
+    ):
+        start(port, connect=lambda remote: seen.append(remote) or "4.2.0")
+    assert seen == []
+    assert running_engine() is None

@@ -188,6 +188,30 @@ def test_a_certificate_is_verified(secure, connection, authority, monkeypatch):
     assert client.schema(7) is not None
 
 
+# --- answers of any size --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_long_answer_is_refused_and_not_held(server, client, monkeypatch, status):
+    monkeypatch.setattr(registry, "LONGEST_ANSWER", 1 << 20)
+    server.answer("/schemas/ids/7", (status, {"schema": "x" * (1 << 20)}))
+    with pytest.raises(RegistryRefusedError, match="schemas: the schema registry's answer is longer than 1 MiB"):
+        client.schema(7)
+
+
+def test_an_answer_that_takes_too_long_is_given_up(server, client, monkeypatch):
+    monkeypatch.setattr(registry, "ANSWER_SECONDS", -1)
+    server.answer("/schemas/ids/7", (200, {"schema": '"int"'}))
+    with pytest.raises(RegistryUnavailableError, match="does not answer"):
+        client.schema(7)
+
+
+def test_an_answer_that_nests_too_deep_is_no_registrys(server, client, monkeypatch):
+    monkeypatch.setattr(registry.SchemaRegistry, "_answer", lambda *_: (200, b"[" * 100_000))
+    with pytest.raises(RegistryRefusedError, match="what answers is no schema registry"):
+        client.schema(7)
+
+
 # --- connections ----------------------------------------------------------------------------------
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.sources.formats import resolved as resolved_formats
 from airflow_backfill_provider.sources.formats.definition import (
     AvroFormat,
     JsonFormat,
@@ -122,3 +124,12 @@ def test_a_file_that_is_no_set_of_descriptors_is_refused(tmp_path):
     (tmp_path / "text").write_text("message Order {}", encoding="utf-8")
     with pytest.raises(InvalidJobError, match="no whole set of descriptors"):
         resolved(ProtobufFormat(descriptor_file=str(tmp_path / "text"), message="shop.Order"))
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "pipe", "long"])
+def test_a_file_without_an_end_is_not_read(tmp_path, monkeypatch, place):
+    monkeypatch.setattr(resolved_formats, "LONGEST_FILE", 1 << 20)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").write_bytes(b" " * ((1 << 20) + 1))
+    with pytest.raises(InvalidJobError, match=f"schema_file .*{place} is no file, or longer than 1 MiB"):
+        resolved(AvroFormat(schema_file=str(tmp_path / place)))
