@@ -63,8 +63,8 @@ def test_a_failure_without_a_message_names_the_log_and_quotes_no_line(supervisor
     error = ApplicationRecords(str(lake / "state")).read("epoch-1").error
     host = socket.gethostname()
     assert error.startswith(
-        f"the application ended with exit code 137 (java.lang.OutOfMemoryError); its output is in /log on {host}; it was "
-        "killed (SIGKILL), most likely because its host or container ran out of memory"
+        f"the application ended with exit code 137 (java.lang.OutOfMemoryError); its output is in /log on {host}; it "
+        "was killed (SIGKILL), most likely because its host or container ran out of memory"
     )
 
 
