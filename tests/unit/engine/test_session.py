@@ -21,6 +21,7 @@ PINNED = {
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.databricks.delta.maxCommitAttempts": "20",
+    "spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled": "false",
 }
 
 
