@@ -6,6 +6,9 @@ A message says what is wrong, where, and what to do. It contains names, versions
 
 from __future__ import annotations
 
+_LONGEST = 2_000
+"""How many characters of a message are shown; Spark's may quote whole plans."""
+
 
 class BackfillError(Exception):
     """Root of all errors that this package raises on purpose."""
@@ -15,6 +18,13 @@ class BackfillError(Exception):
 
     gives_epoch_up: bool = False
     """Whether an epoch that fails with this error is given up, because a new barrier at a later offset may succeed."""
+
+    def __str__(self) -> str:
+        """Return the message in one line, without its middle if it is very long: what to do stands at its end."""
+        message = " ".join(line for part in super().__str__().splitlines() if (line := part.strip()))
+        if len(message) <= _LONGEST:
+            return message
+        return f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
 
 
 class InvalidJobError(BackfillError, ValueError):

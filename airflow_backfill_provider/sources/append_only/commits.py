@@ -68,7 +68,7 @@ class AppendedFiles:
                     modified=int(added["modificationTime"]),
                     rows=rows,
                     added_at=added_at,
-                    details=json.dumps(added.get("partitionValues") or {}),
+                    details=json.dumps(_as_delta_reads(added.get("partitionValues") or {})),
                 )
 
 
@@ -107,6 +107,11 @@ def within_table(location: str, path: str) -> str:
             "original, or make a deep copy"
         )
     return path
+
+
+def _as_delta_reads(values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return partition values as Delta reads them: an empty text is null."""
+    return {name: value or None for name, value in values.items()}
 
 
 def _logged_rows(added: Mapping[str, Any]) -> int | None:

@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.errors import BackfillError
 
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
 RETRYABLE = {
@@ -37,3 +38,12 @@ def test_an_error_of_the_upstream_can_be_caught_as_one():
     assert errors.ChangeFeedGapError in of_the_upstream
     assert errors.DuplicateKeyError in of_the_upstream
     assert errors.StateError not in of_the_upstream
+
+
+def test_a_message_is_one_line_that_is_not_too_long_whatever_spark_says() -> None:
+    """The command line, logs and pages show it; what to do stands at its end."""
+    error = BackfillError("query: [AMBIGUOUS]\n  plan\n" + "x" * 12_000 + "\ncorrect the query")
+    assert str(error).startswith("query: [AMBIGUOUS] plan x")
+    assert str(error).endswith(" correct the query")
+    assert len(str(error).splitlines()) == 1
+    assert len(str(error)) <= 2_010

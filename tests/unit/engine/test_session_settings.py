@@ -38,3 +38,10 @@ def test_settings_that_every_session_gets_are_set_and_not_reset() -> None:
         "spark.sql.caseSensitive",
         "spark.sql.z",
     ]
+
+
+def test_delta_derives_no_condition_on_a_generated_partition_column() -> None:
+    """I6: the column's writer may have had another time zone, and then files with wanted rows would be left out."""
+    name = "spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled"
+    assert OURS[name] == "false"
+    assert settings_to_reset([name]) == []

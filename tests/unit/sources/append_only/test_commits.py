@@ -66,3 +66,12 @@ def test_a_commit_that_is_gone_is_refused(tmp_path: Path):
     (tmp_path / "_delta_log").mkdir()
     with pytest.raises(ChangeFeedGapError, match="version 3 of .* is gone"):
         AppendedFiles(DeltaLog(str(tmp_path)), lambda _: 0).within(2, 3)
+
+
+def test_an_empty_partition_value_is_null_at_every_epoch(tmp_path: Path):
+    """I1: the first epoch's files come from deltalake, which reads it as null, and later ones from commits."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{1:020d}.json").write_text(json.dumps(added("a", partitionValues={"d": ""})))
+    (file,) = AppendedFiles(DeltaLog(str(tmp_path)), lambda _: 1).within(0, 1)
+    assert json.loads(file.details) == {"d": None}
