@@ -193,7 +193,7 @@ def test_other_statistics_say_less_or_something_else():
         (UpstreamSchemaChangedError("a column is gone"), {}),
         (InvalidJobError("the query is wrong"), {}),
         (DataFileError("the file is damaged"), {"statistics": "exact"}),
-        (InvalidJobError(f"no number: {values.IN_MESSAGES[0]}"), {"gaps": (Gap(settings={"a": "b"}),)}),
+        (InvalidJobError(f"no number: {values.IN_MESSAGES[0]}of rows"), {"gaps": (Gap(settings={"a": "b"}),)}),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BackfillError) else None,
 )
