@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
+from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
 from airflow_backfill_provider.sources.file_log.entries import FilePart
 
@@ -46,8 +47,18 @@ class FileRows:
 
 
 def locations(root: str, parts: Sequence[FilePart]) -> list[str]:
-    """Return the locations of the files of parts, as Spark reads them."""
+    """
+    Return the locations of the files of parts, as Spark reads them.
+
+    :raises UpstreamError: if Hadoop cannot find one by its name.
+    """
     paths = dict.fromkeys(part.placed.file.path for part in parts)
+    for path in paths:
+        if ":" in path and _GLOB.search(f"{root}/{path}"):
+            raise UpstreamError(
+                f"{root}/{path}: Hadoop cannot open a file with a colon in its name if its path "
+                "also has one of [ ] { } * ? \\ or a comma; rename the file"
+            )
     return [_GLOB.sub(r"\\\1", f"{root}/{path}") for path in paths]
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, StructType
 from airflow_backfill_provider.core.sql import quote, text_literal
 from airflow_backfill_provider.sources.formats import framing
 from airflow_backfill_provider.sources.formats.avro_values import avro_value
-from airflow_backfill_provider.sources.formats.column_types import ColumnType, parsed_type, struct_type
+from airflow_backfill_provider.sources.formats.column_types import ColumnType, ddl_type, parsed_type, struct_type
 from airflow_backfill_provider.sources.formats.json_plain import is_plain, with_plain_json
 from airflow_backfill_provider.sources.formats.json_values import json_value
 from airflow_backfill_provider.sources.formats.once import once
@@ -135,7 +135,9 @@ def _by_writer(
 ) -> str:
     body = framing.body(record)
     known = (f"WHEN {schema_id} = {number} THEN {_avro(body, writers[number], resolved, kind)}" for number in writers)
-    unknown = _error(f"concat('schema ', {schema_id}, ' is unknown')")
+    # Without a known writer, nothing else gives the value its type.
+    nothing = f"CAST(NULL AS {ddl_type(kind)})"
+    unknown = f"named_struct('value', {nothing}, 'error', concat('schema ', {schema_id}, ' is unknown'))"
     return f"CASE {' '.join(known)} ELSE {unknown} END" if writers else unknown
 
 

@@ -43,7 +43,11 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 def spark(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
     """The stand-in to which the task runs submit."""
     spark = StandInSpark()
-    monkeypatch.setattr(SparkApplicationHook, "run", lambda _, *call: spark.run(lake.backfill, *call))
+    monkeypatch.setattr(
+        SparkApplicationHook,
+        "run",
+        lambda _, application, arguments, output: spark.run(lake.backfill, application, arguments),
+    )
     return spark
 
 

@@ -8,14 +8,14 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.core.table_version import TableVersions
 from airflow_backfill_provider.protocol import EpochWrites
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.plain_engine import CountingEngine
 
 
 class NoEngine(CountingEngine):
-    """Reports that every chunk has as many rows as the rate limit, and writes nothing."""
+    """Reports that every chunk has as many rows as the rate limit, and writes nothing, not even the view."""
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make nothing."""
@@ -24,9 +24,10 @@ class NoEngine(CountingEngine):
         """Write nothing."""
         return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
 
-    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
-        """Return some version."""
-        return TableVersions(view=TableVersion(version=1))
+    def table_versions(
+        self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None
+    ) -> TableVersions | None:
+        """Return nothing, because there is no view."""
 
 
 def inject(backfill: Backfill, user: str, **options) -> Barrier:

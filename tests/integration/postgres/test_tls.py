@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import DatabaseRefusedError
 from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.reader import SourceReader
 from demo.postgres.cluster import give
@@ -175,6 +177,8 @@ def test_jdbc_refuses_a_server_that_cannot_be_verified(
     wrong = WRONG[what][1]
     # Otherwise libpq connects first, and refuses the server.
     monkeypatch.setattr(Database, "resolved_parameters", Database.parameters)
+    monkeypatch.setattr(Database, "session", lambda _: nullcontext())
+    monkeypatch.setattr(catalog, "has_long_values", lambda *_: False)
     connect(**{name: secure.stranger if value == "stranger" else value for name, value in wrong.items()})
     with pytest.raises(DatabaseRefusedError, match="JDBC driver.*sslmode and sslrootcert"):
         reader.present_rows([EVERYTHING])
