@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader, BytesIO
@@ -25,7 +25,6 @@ from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.checkpoints import checkpoints_in
 from airflow_backfill_provider.lake.commit_contents import CONTENTS, LARGEST
-from airflow_backfill_provider.lake.moved_partitions import moved_partition_columns
 from airflow_backfill_provider.lake.one_listing import forget, listed
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
@@ -55,7 +54,6 @@ class Commit:
     :param changes_data: whether it added, removed or changed rows (compaction does not).
     :param replaces_metadata: whether it wrote schema, properties and table id again.
     :param removes_files: whether it removed a data file from the table (compaction does).
-    :param moved_partition_columns: partition columns with new values for rows that it says it does not change.
     """
 
     version: int
@@ -66,7 +64,6 @@ class Commit:
     changes_data: bool
     replaces_metadata: bool
     removes_files: bool = False
-    moved_partition_columns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +297,7 @@ def _recorded_time(info: Mapping[str, object]) -> dt.datetime | None:
 
 
 def _parse(
-    version: int, actions: Sequence[Mapping[str, Mapping[str, Any]]], modified: Callable[[], dt.datetime]
+    version: int, actions: Iterable[Mapping[str, Mapping[str, Any]]], modified: Callable[[], dt.datetime]
 ) -> Commit:
     info: Mapping[str, object] = {}
     transactions: dict[str, int] = {}
@@ -326,5 +323,4 @@ def _parse(
         changes_data=changes_data,
         replaces_metadata=replaces_metadata,
         removes_files=removes_files,
-        moved_partition_columns=moved_partition_columns(actions),
     )

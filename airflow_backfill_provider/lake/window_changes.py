@@ -45,14 +45,9 @@ def window_changes(table: DeltaTable, settings: JobSettings, from_version: int) 
         return None
     key, job = settings.key_order, settings.definition
     columns = {field.name: field for field in (*key.fields, *fields)}
-    texts = {name for name in table.metadata().partition_columns if name in columns and columns[name].type == "string"}
     feed = _feed(table, from_version, columns) if table.version() > from_version else _empty_feed(columns)
     if feed is None:
         return None
-    for name in texts:
-        # Delta reads an empty text of a partition as null, and deltalake does not.
-        place, found = feed.column_names.index(name), feed.column(name)
-        feed = feed.set_column(place, name, pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found))
     vnodes, own = vnodes_of(feed, fields, job.vnode_count), settings.own_columns
     covered = feed.append_column(own.vnode, vnodes).filter(
         pc.is_in(vnodes, value_set=pa.array(sorted(job.vnodes), pa.int32()))

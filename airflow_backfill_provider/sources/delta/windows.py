@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError, UpstreamSchemaChangedError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.schemas import TableSchema
@@ -35,15 +35,11 @@ def require_changes(log: DeltaLog, from_version: int, to_version: int) -> None:
 
 
 def changes_data(log: DeltaLog, from_version: int, to_version: int) -> bool:
-    """
-    Return whether a version in ``(from_version, to_version]`` changed rows; compaction does not.
-
-    One that moves rows to another partition does, whatever it says: an epoch has to look at it, and refuses it.
-    """
+    """Return whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
     if to_version - from_version > COMMITS_WORTH_READING:
         return True
     commits = (log.commit(version) for version in range(from_version + 1, to_version + 1))
-    return any(commit is None or commit.changes_data or commit.moved_partition_columns for commit in commits)
+    return any(commit is None or commit.changes_data for commit in commits)
 
 
 def require_used_columns(
@@ -73,8 +69,6 @@ def require_used_columns(
                 f"cannot be read: {'; '.join(problems)}; rebuild the job"
             )
     used = frozenset(column.name for column in in_files.columns)
-    if window[1] > window[0] and schema_at(window[1]).stored().partitioned_by & used:
-        _require_unmoved(log, window, used)
     if not any(schema.stored().partitioned_by & used for _, schema in described):
         return
     from_version = window[0]
@@ -87,19 +81,6 @@ def require_used_columns(
                 "older changes of that column; rebuild the job"
             )
         partitioned_by = schema.stored().partitioned_by & used
-
-
-def _require_unmoved(log: DeltaLog, window: tuple[int, int], used: frozenset[str]) -> None:
-    """Refuse a version that says that it changes no row, but gives rows other values of a partition column."""
-    for version in range(window[0] + 1, window[1] + 1):
-        commit = log.commit(version)
-        if commit is not None and (moved := sorted(commit.moved_partition_columns & used)):
-            raise UpstreamError(
-                f"version {version} of {log.location} ({commit.operation or 'an unknown operation'}) says that it "
-                f"changes no row, but it gives rows other values of the partition column {', '.join(moved)}, and the "
-                "change data feed has no change about them; correct the values if they are wrong (compact in the time "
-                "zone of the writer), and rebuild the job"
-            )
 
 
 def schemas(log: DeltaLog, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:

@@ -93,17 +93,3 @@ def test_vnodes_of_types_that_spark_alone_hashes_are_unknown(orders):
         types={"id": "long", "status": "string", "amount": "double"},
     )
     assert window_changes(DeltaTable(orders.path), settings, 0) is None
-
-
-def test_an_empty_text_of_a_partition_in_the_key_is_null(lake):
-    """I1: Delta reads it as null, so the arrangement will have it in the vnode of null."""
-    path = f"{lake}/orders"
-    for _ in range(2):
-        write_table(lake / "orders", {"id": pa.array([1]), "day": pa.array([""])}, partition_by=["day"])
-    upstream = {"path": path, "key": ["day"]}
-    job = job_of(lake, upstream=upstream, query="SELECT id, day FROM upstream")
-    columns = (UpstreamColumn(name="id", type="long"), UpstreamColumn(name="day", type="string"))
-    settings = settings_of(job, upstream=ResolvedUpstream(table_id="t", columns=columns), strategy="arrangement")
-    found = window_changes(DeltaTable(path), settings, 0)
-    assert found is not None
-    assert found.column("day").to_pylist() == [None]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
-    UpstreamError,
     UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
@@ -129,20 +126,3 @@ def test_changes_from_before_a_used_column_was_a_partition_column_are_refused(tm
         return
     with pytest.raises(UpstreamSchemaChangedError, match="partitioned by day since version 1"):
         table.require_used_columns(offset_of(from_version), offset_of(2), used)
-
-
-def test_a_compaction_that_moves_rows_to_another_partition_is_refused(tmp_path):
-    """I6: such a commit has no change of rows, so the view would keep the old values."""
-    path = str(tmp_path / "orders")
-    for _ in range(2):
-        write_deltalake(path, pa.table({"id": [1], "day": ["a"]}), mode="append", partition_by=["day"])
-    file = commit_file(path, 1)
-    added = next(json.loads(line)["add"] for line in file.read_text().splitlines() if '"add"' in line)
-    moved = {**added, "dataChange": False, "partitionValues": {"day": "b"}}
-    file.write_text("\n".join(map(json.dumps, [{"remove": {**added, "dataChange": False}}, {"add": moved}])))
-    table = DeltaSource(path)
-    assert table.has_changes(offset_of(0), offset_of(1)), "an epoch has to look at it"
-    used = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="day", type="string"),))
-    with pytest.raises(UpstreamError, match="version 1 of .*changes no row.*partition column day.*rebuild the job"):
-        table.require_used_columns(offset_of(0), offset_of(1), used)
-    table.require_used_columns(offset_of(0), offset_of(1), ResolvedUpstream(table_id="t", columns=()))
