@@ -44,7 +44,7 @@ class ChangeDataFeedDisabledError(UpstreamError):
 
 
 class ChangeFeedGapError(UpstreamError):
-    """Changes that an epoch needs are gone: the log was cleaned, files were vacuumed, or the feed was turned off."""
+    """Changes that an epoch needs are gone, or were never recorded: a cleaned log, vacuumed files, the feed turned off."""
 
 
 class UpstreamReplacedError(UpstreamError):
