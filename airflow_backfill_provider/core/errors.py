@@ -44,7 +44,7 @@ class ChangeDataFeedDisabledError(UpstreamError):
 
 
 class ChangeFeedGapError(UpstreamError):
-    """Changes that an epoch needs are gone, or were never recorded: a cleaned log, vacuumed files, the feed turned off."""
+    """Changes are gone, or were not recorded: a cleaned log, vacuumed files, no feed, a rewrite that moved values."""
 
 
 class UpstreamReplacedError(UpstreamError):

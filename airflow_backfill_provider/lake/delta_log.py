@@ -201,7 +201,11 @@ class DeltaLog:
             except FileNotFoundError:
                 return []
             kinds = {"add", "remove"}
-            return [action for action in found if any(not action[kind].get("dataChange", True) for kind in kinds & action.keys())]
+            return [
+                action
+                for action in found
+                if any(not action[kind].get("dataChange", True) for kind in kinds & action.keys())
+            ]
 
     def schema(self, version: int) -> TableSchema | None:
         """Return the schema that a commit wrote; ``None`` if it did not change the schema, or is gone."""

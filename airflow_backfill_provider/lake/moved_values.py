@@ -12,7 +12,6 @@ import datetime as dt
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -20,6 +19,8 @@ from typing import Any
 Entry = Mapping[str, Any]
 Values = tuple[object, ...]
 
+_EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
+_TIMES = {"timestamp", "timestamp_ntz"}
 _PLAIN = {"string", "date", "binary"}
 """Types whose values have one text each."""
 
@@ -105,16 +106,24 @@ def partition_value(text: str | None, type_: str) -> object:
     """
     if not text:
         return None
-    if type_ in {"timestamp", "timestamp_ntz"}:
-        with suppress(ValueError):
-            read = dt.datetime.fromisoformat(text)
-            # Epochs read a timestamp without a zone in UTC.
-            return (read if read.tzinfo else read.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
-        return text
     if type_ == "boolean":
         return text.lower()
-    if type_ in _PLAIN:
+    if type_ in _TIMES:
+        return _instant(text)
+    return text if type_ in _PLAIN else _number(text)
+
+
+def _instant(text: str) -> object:
+    try:
+        read = dt.datetime.fromisoformat(text)
+    except ValueError:
         return text
-    with suppress(InvalidOperation):
+    # Epochs read a timestamp without a zone in UTC.
+    return (read if read.tzinfo else read.replace(tzinfo=dt.UTC)) - _EPOCH
+
+
+def _number(text: str) -> str:
+    try:
         return str(Decimal(text).normalize())
-    return text
+    except InvalidOperation:
+        return text

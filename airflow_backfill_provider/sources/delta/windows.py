@@ -102,12 +102,14 @@ def require_kept_values(log: DeltaLog, window: tuple[int, int], partitioned: Map
 
     versions = range(window[0] + 1, window[1] + 1)
     with ThreadPoolExecutor(max_workers=_READERS) as readers:
-        moved = next((version for version, found in zip(versions, readers.map(moves, versions), strict=True) if found), None)
+        moved = next(
+            (version for version, found in zip(versions, readers.map(moves, versions), strict=True) if found), None
+        )
     if moved is not None:
         raise ChangeFeedGapError(
-            f"version {moved} of {log.location} rewrote files without recording a change, but gave rows other values of "
-            f"the partition columns {', '.join(partitioned)}, as an OPTIMIZE does in a session with another time zone; "
-            "rebuild the job, and let all writers of the table use one time zone"
+            f"version {moved} of {log.location} rewrote files without recording a change, but gave rows other values "
+            f"of the partition columns {', '.join(partitioned)}, as an OPTIMIZE in a session with another time "
+            "zone does; rebuild the job, and let all writers of the table use one time zone"
         )
 
 

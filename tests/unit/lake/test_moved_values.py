@@ -50,7 +50,9 @@ def test_rows_that_change_places_among_the_same_partitions_move():
         entry("b", "2026-01-01T00:00:00Z", 2),
         entry("c", "2026-01-01T08:00:00Z", 1),
     ]
-    assert moves(removed, [entry("d", "2026-01-01T00:00:00Z", 2), entry("e", "2026-01-01T08:00:00Z", 6)], kind="timestamp")
+    assert moves(
+        removed, [entry("d", "2026-01-01T00:00:00Z", 2), entry("e", "2026-01-01T08:00:00Z", 6)], kind="timestamp"
+    )
     assert not moves(
         removed, [entry("d", "2026-01-01T00:00:00Z", 7), entry("e", "2026-01-01T08:00:00Z", 1)], kind="timestamp"
     )
@@ -95,7 +97,11 @@ def test_two_texts_of_one_value_are_equal(kind, one, other):
 
 @pytest.mark.parametrize(
     ("kind", "one", "other"),
-    [("string", "1.0", "1.00"), ("double", "NaN", "1.0"), ("timestamp", "+12026-01-01 00:00:00", "2026-01-01 00:00:00")],
+    [
+        ("string", "1.0", "1.00"),
+        ("double", "NaN", "1.0"),
+        ("timestamp", "+12026-01-01 00:00:00", "2026-01-01 00:00:00"),
+    ],
 )
 def test_texts_of_other_values_differ(kind, one, other):
     assert partition_value(one, kind) != partition_value(other, kind)
