@@ -54,7 +54,7 @@ class ChangeDataFeedDisabledError(UpstreamError):
 
 
 class ChangeFeedGapError(UpstreamError):
-    """Changes that an epoch needs are gone: the log was cleaned, files were vacuumed, or the feed was turned off."""
+    """Changes are gone, or were not recorded: a cleaned log, vacuumed files, no feed, a rewrite that moved values."""
 
 
 class UpstreamReplacedError(UpstreamError):

@@ -23,8 +23,8 @@ OURS = {
     # By default, Delta reads no change feed across a column that was renamed, dropped or widened, used or not. The used
     # columns are checked in each version before it is read.
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
-    # From a condition on a key, Delta derives one on a partition column that is generated from it, in this session's
-    # time zone. The writer may have had another, and then files with wanted rows are left out.
+    # From a condition on a key, Delta derives one on a partition column that is generated from it. It computes that
+    # column in the session's zone, and the writer's zone was another, so rows would be left out.
     "spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled": "false",
     # Parquet has no statistics of the default type, INT96.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -33,6 +33,7 @@ from airflow_backfill_provider.lake.written import Written
 
 _COMMIT_INFO = b'{"commitInfo":'
 _METADATA = b'"metaData"'
+_DATA_CHANGE = b'"dataChange"'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
 _OF_A_PAGE = 1_000
@@ -190,6 +191,21 @@ class DeltaLog:
                 return [json.loads(line) for line in self.lines(version) if line.strip()]
             except FileNotFoundError:
                 return None
+
+    def rewritten_files(self, version: int) -> list[dict[str, dict[str, Any]]]:
+        """Return a commit's entries of files that it rewrote without a change of rows; empty if the commit is gone."""
+        with log_errors(self.location):
+            try:
+                # The words may also occur elsewhere in a line, so parse it to be sure. Most commits have no such line.
+                found = [json.loads(line) for line in self.lines(version) if _DATA_CHANGE in line and b"false" in line]
+            except FileNotFoundError:
+                return []
+            kinds = {"add", "remove"}
+            return [
+                action
+                for action in found
+                if any(not action[kind].get("dataChange", True) for kind in kinds & action.keys())
+            ]
 
     def schema(self, version: int) -> TableSchema | None:
         """Return the schema that a commit wrote; ``None`` if it did not change the schema, or is gone."""

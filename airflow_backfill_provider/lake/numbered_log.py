@@ -122,12 +122,17 @@ def _file(entry: Action, table: str, number: str, index: int) -> Action:
     added = {
         **entry,
         "path": _absolute(entry["path"], table),
-        "partitionValues": {**dict(entry.get("partitionValues") or {}), number: str(index)},
+        "partitionValues": {**_values(entry), number: str(index)},
         "dataChange": False,
     }
     if vector := entry.get("deletionVector"):
         added["deletionVector"] = _absolute_vector(vector, table)
     return added
+
+
+def _values(entry: Action) -> dict[str, str | None]:
+    """Return a file's partition values; an empty one is null, and Spark reads it as a text."""
+    return {name: value or None for name, value in dict(entry.get("partitionValues") or {}).items()}
 
 
 def _absolute(path: str, table: str) -> str:

@@ -71,8 +71,17 @@ def _feed(table: DeltaTable, from_version: int, columns: dict[str, KeyField]) ->
             if rows > MOST_CHANGES:
                 return None
         found = pa.Table.from_batches(batches, feed.schema)
-        return pa.table({name: found.column(name).cast(kind) for name, kind in zip(names, types, strict=True)})
+        typed = {name: found.column(name).cast(kind) for name, kind in zip(names, types, strict=True)}
+        partitioned = typed.keys() & {*table.metadata().partition_columns}
+        return pa.table(typed | {name: _without_empty(typed[name]) for name in partitioned})
     return None
+
+
+def _without_empty(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a partition column's values with null in place of an empty one, which means null in Delta's log."""
+    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        return values
+    return pc.if_else(pc.equal(pc.binary_length(values), 0), None, values)
 
 
 def _empty_feed(columns: dict[str, KeyField]) -> pa.Table:

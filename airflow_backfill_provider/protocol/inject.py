@@ -200,6 +200,9 @@ def _planned_barrier(
     chunk = _chunk(tables, basis, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
     planned = plan_epoch(basis, *chunk, may_wait=may_wait, limit=limit, replay=basis.replay(newest))
     after = planned.changes_after
+    if planned.needs_changes:
+        # Also if there are no changes: the epoch's position moves past the window.
+        upstream.require_kept_values(after, described.offset, basis.settings.upstream)
     has_changes = hinges_on_changes(basis, planned) and upstream.has_changes(after, described.offset)
     idle = why_idle(basis, planned, has_changes=has_changes)
     if idle and described.offset == basis.from_offset:

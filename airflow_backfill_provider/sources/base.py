@@ -274,6 +274,15 @@ class Source(ABC):
         :raises UpstreamSchemaChangedError: with the columns and the offset.
         """
 
+    def require_kept_values(  # noqa: B027 - most record every change of a value
+        self, after: Offset, up_to: Offset, upstream: ResolvedUpstream
+    ) -> None:
+        """
+        Refuse a window ``(after, up_to]`` in which used values changed, and no change tells.
+
+        :raises ChangeFeedGapError: with the offset.
+        """
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     @property

@@ -259,6 +259,20 @@ class DeltaSource(Source):
         window = version_of(after), version_of(up_to)
         windows.require_used_columns(self.log, self._schema_at, window, upstream)
 
+    def require_kept_values(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse a window ``(after, up_to]`` in which a rewrite gave rows other values of a used partition column.
+
+        :raises ChangeFeedGapError: with the version.
+        """
+        used = {column.name: column for column in upstream.columns}
+        partitioned = [used[name] for name in self._partitioned_by(up_to) if name in used]
+        types = {column.physical_name or column.name: column.type for column in partitioned}
+        windows.require_kept_values(self.log, (version_of(after), version_of(up_to)), types)
+
+    def _partitioned_by(self, offset: Offset) -> Sequence[str]:
+        return self.files_at(offset).table.metadata().partition_columns
+
     def _schema_at(self, version: int) -> TableSchema:
         table = self._open(version)
         return TableSchema.of(table.schema().to_json(), table.metadata().partition_columns)
@@ -304,7 +318,12 @@ class DeltaSource(Source):
         """Return the reader of versions and of the change data feed."""
         from airflow_backfill_provider.sources.delta.reader import DeltaReader
 
-        return DeltaReader(spark, self._path)
+        return DeltaReader(spark, self._path, self.empty_is_null)
+
+    def empty_is_null(self, offset: Offset) -> Sequence[str]:
+        """Return the partition columns of a version of which Spark reads an empty value in the log as a value."""
+        types = TableSchema.of(self.files_at(offset).table.schema().to_json()).types
+        return [name for name in self._partitioned_by(offset) if types[name] in {"string", "binary"}]
 
     def _files_of(self, table: DeltaTable) -> DataFiles:
         return DataFiles(table, self._path, self._options)

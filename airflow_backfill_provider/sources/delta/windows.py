@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log_state import Action, log_state
+from airflow_backfill_provider.lake.moved_values import moves_values
 from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.lake.storage import log_errors
 
 COMMITS_WORTH_READING = 50
 _READERS = 8
@@ -81,6 +84,38 @@ def require_used_columns(
                 "older changes of that column; rebuild the job"
             )
         partitioned_by = schema.stored().partitioned_by & used
+
+
+def require_kept_values(log: DeltaLog, window: tuple[int, int], partitioned: Mapping[str, str]) -> None:
+    """
+    Refuse a window in which a rewrite gave rows other values and recorded no change.
+
+    :param window: the versions, ``(from_version, to_version]``.
+    :param partitioned: used partition column, by its name in the log → its type, as Delta writes it.
+    :raises ChangeFeedGapError: with the version.
+    """
+    if not partitioned:
+        return
+
+    def moves(version: int) -> bool:
+        return moves_values(log.rewritten_files(version), partitioned, lambda: _files_before(log, version))
+
+    versions = range(window[0] + 1, window[1] + 1)
+    with ThreadPoolExecutor(max_workers=_READERS) as readers:
+        moved = next(
+            (version for version, found in zip(versions, readers.map(moves, versions), strict=True) if found), None
+        )
+    if moved is not None:
+        raise ChangeFeedGapError(
+            f"version {moved} of {log.location} rewrote files without recording a change, but gave rows other values "
+            f"of the partition columns {', '.join(partitioned)}, as an OPTIMIZE in a session with another time "
+            "zone does; rebuild the job, and let all writers of the table use one time zone"
+        )
+
+
+def _files_before(log: DeltaLog, version: int) -> Mapping[str, Action]:
+    with log_errors(log.location):
+        return log_state(log, version - 1).files
 
 
 def schemas(log: DeltaLog, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:

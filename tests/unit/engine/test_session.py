@@ -19,6 +19,7 @@ PINNED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.variable.substitute": "false",
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
+    "spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "parquet.page.size.row.check.min": "1",

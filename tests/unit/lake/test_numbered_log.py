@@ -58,6 +58,12 @@ def test_files_have_numbers_and_whole_uris(written):
     )
 
 
+def test_an_empty_partition_value_is_null(written):
+    """In the log both are one value, and Spark would read the empty one as a text."""
+    log = written(state_of({**FILE, "partitionValues": {"day": ""}}))
+    assert log["add"][0]["partitionValues"] == {"day": None, "__file": "0"}
+
+
 def test_the_number_is_a_partition_column_with_a_name_that_no_column_has(written):
     schema = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "__file", "type": "string", "metadata": {}}]}
     log = written(state_of(FILE, schema=schema))

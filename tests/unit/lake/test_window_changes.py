@@ -93,3 +93,15 @@ def test_vnodes_of_types_that_spark_alone_hashes_are_unknown(orders):
         types={"id": "long", "status": "string", "amount": "double"},
     )
     assert window_changes(DeltaTable(orders.path), settings, 0) is None
+
+
+def test_an_empty_value_of_a_partition_column_is_null(lake):
+    """Else the vnode and the key of a change would be those of another row."""
+    folder = lake / "orders"
+    for version, status in enumerate(["paid", "", None]):
+        rows = {"id": pa.array([version]), "status": pa.array([status], pa.string()), "amount": pa.array([1])}
+        write_table(folder, rows, partition_by=["status"])
+    job = job_of(str(lake), upstream={"path": str(folder), "key": ["status", "id"]}, vnode_count=64)
+    found = window_changes(DeltaTable(folder), settings_of(job, strategy="arrangement"), 0)
+    assert found is not None
+    assert sorted((row["id"], row["status"]) for row in found.to_pylist()) == [(1, None), (2, None)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
+
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
@@ -126,3 +129,50 @@ def test_changes_from_before_a_used_column_was_a_partition_column_are_refused(tm
         return
     with pytest.raises(UpstreamSchemaChangedError, match="partitioned by day since version 1"):
         table.require_used_columns(offset_of(from_version), offset_of(2), used)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+NIGHT = "2026-01-01 00:00:00"
+UPSTREAM = ResolvedUpstream(
+    table_id="t", columns=(UpstreamColumn(name="id", type="long"), UpstreamColumn(name="at", type="timestamp"))
+)
+
+
+def compacted(path, before, after):
+    """Write a table that is partitioned by a timestamp, and compact it; return it as the package reads it."""
+    for i in range(2):
+        rows = pa.table({"id": pa.array([i]), "at": pa.array([dt.datetime(2026, 1, 1, tzinfo=dt.UTC)])})
+        write_deltalake(path, rows, mode="append", partition_by=["at"])
+    DeltaTable(path).optimize.compact()
+    log = commit_file(path, 2)
+    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        for kind, text in (("remove", before), ("add", after)):
+            if kind in action:
+                action[kind]["partitionValues"] = {"at": text}
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    return DeltaSource(str(path))
+
+
+def test_a_compaction_that_moves_a_timestamp_is_refused(tmp_path):
+    """I6: an OPTIMIZE in Los Angeles reads a timestamp without a zone as one there, and records no change."""
+    table = compacted(tmp_path / "t", NIGHT, "2026-01-01T08:00:00.000000Z")
+    with pytest.raises(ChangeFeedGapError, match="version 2 .* other values of the partition columns at, .*rebuild"):
+        table.require_kept_values(offset_of(0), offset_of(2), UPSTREAM)
+    table.require_kept_values(offset_of(0), offset_of(1), UPSTREAM)
+    unused = ResolvedUpstream(table_id="t", columns=UPSTREAM.columns[:1])
+    table.require_kept_values(offset_of(0), offset_of(2), unused)
+
+
+@pytest.mark.parametrize("after", [NIGHT, "2026-01-01T00:00:00.000000Z", "2026-01-01 01:00:00+01:00"])
+def test_a_compaction_that_writes_the_same_instant_is_accepted(tmp_path, after):
+    compacted(tmp_path / "t", NIGHT, after).require_kept_values(offset_of(0), offset_of(2), UPSTREAM)
+
+
+def test_partition_columns_of_text_are_known_by_version(tmp_path):
+    """Spark reads an empty value of these as a text, which means null in the log."""
+    rows = pa.table({"id": pa.array([1]), "day": pa.array([1]), "name": pa.array([""])})
+    write_deltalake(tmp_path / "t", rows, partition_by=["day", "name"])
+    assert DeltaSource(str(tmp_path / "t")).empty_is_null(offset_of(0)) == ["name"]
