@@ -24,9 +24,9 @@ class NoEngine(CountingEngine):
         """Write nothing."""
         return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
 
-    def table_versions(
+    def table_versions(  # type: ignore[override]
         self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None
-    ) -> TableVersions | None:
+    ) -> None:
         """Return nothing, because there is no view."""
 
 

@@ -77,7 +77,7 @@ def test_output_after_a_closed_pipe_is_discarded(tmp_path, monkeypatch):
     [
         (ValueError("\n\n first \nsecond"), "ValueError:  first  (--debug shows where)"),
         (ValueError(""), "ValueError: no message (--debug shows where)"),
-        (BackfillError("whole\ntext"), "whole\ntext"),
+        (BackfillError("whole\ntext"), "whole text"),
     ],
 )
 def test_the_first_line_of_an_error_says_what_happened(error, line):

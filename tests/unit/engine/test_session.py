@@ -24,7 +24,6 @@ PINNED = {
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "parquet.page.size.row.check.min": "1",
     "spark.databricks.delta.maxCommitAttempts": "20",
-    "spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled": "false",
 }
 
 
