@@ -26,12 +26,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.decimals import rounded_down, rounded_up
-from airflow_backfill_provider.core.errors import BackfillError, UpstreamError
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+from airflow_backfill_provider.lake.own_files import require_own
 from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows
 from airflow_backfill_provider.lake.storage import data_file_errors, log_errors, storage_errors
 from airflow_backfill_provider.lake.stored_columns import read_stored
@@ -79,7 +80,12 @@ class DataFiles:
 
     @cached_property
     def _logged(self) -> list[LoggedFile]:
-        """The log's entry of each file."""
+        """
+        The log's entry of each file.
+
+        :raises UpstreamError: if files lie outside the table's folder.
+        """
+        require_own(self._path, self._column("path"))
         written = self._column("path"), self._column("num_records"), self._column("size_bytes")
         return [LoggedFile(unquote(path), rows, size) for path, rows, size in zip(*written, strict=True)]
 
@@ -96,7 +102,6 @@ class DataFiles:
 
         :raises UpstreamError: if files lie outside the table's folder.
         """
-        self._paths()
         found = zip(self._logged, self._stored, self._live, strict=True)
         return sorted(found, key=lambda counted: (self._modified.get(counted[0].path, 0), counted[0].path))
 
@@ -220,13 +225,7 @@ class DataFiles:
         return None
 
     def _paths(self) -> list[str]:
-        paths = [file.path for file in self._logged]
-        if any(path.startswith("/") or "://" in path for path in paths):
-            raise UpstreamError(
-                f"{self._path} refers to data files outside its folder (a shallow clone); materialize views over "
-                "the original, or make a deep copy"
-            )
-        return paths
+        return [file.path for file in self._logged]
 
     def _partitioned(self, order: KeyOrder) -> list[str]:
         """Return the key columns that are partition columns."""

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.errors import TableLogError
 from airflow_backfill_provider.core.location import is_local, parent
 from airflow_backfill_provider.lake.deletion_vectors import vector_file
 from airflow_backfill_provider.lake.log_state import Action, LogState
+from airflow_backfill_provider.lake.own_files import lies_outside
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.lake.stored_files import stored_files
@@ -137,7 +138,7 @@ def _values(entry: Action) -> dict[str, str | None]:
 
 def _absolute(path: str, table: str) -> str:
     """Return the URI of a file, whose path in the log is a URI that may be relative to the table."""
-    return path if "://" in path or path.startswith(("file:", "/")) else f"{_root(table)}/{path}"
+    return path if lies_outside(path) else f"{_root(table)}/{path}"
 
 
 def _root(table: str) -> str:

@@ -10,6 +10,7 @@ import pyarrow.fs as arrow_fs
 from airflow_backfill_provider.lake.deletion_vectors import vector_file
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log_state import Action, log_state
+from airflow_backfill_provider.lake.own_files import lies_outside
 from airflow_backfill_provider.lake.storage import storage_errors
 
 OF_LOG = "the log of that version"
@@ -38,7 +39,7 @@ def missing_file(location: str, version: int, storage_options: Mapping[str, str]
 def _paths(entry: Action) -> Iterator[str]:
     """Yield the paths of an entry's files, relative to the table; files outside of the table are left out."""
     path = entry["path"]
-    if "://" not in path and not path.startswith(("file:", "/")):
+    if not lies_outside(path):
         yield unquote(path)
     if (vector := entry.get("deletionVector")) and (file := vector_file(vector)):
         yield file

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.own_files import require_own
 from airflow_backfill_provider.sources.file_log.entries import FoundFile
 
 WHAT_TO_DO = (
@@ -57,7 +58,8 @@ class AppendedFiles:
             added = action.get("add")
             if added is None or not added.get("dataChange", True):
                 continue
-            path = within_table(self.log.location, unquote(added["path"]))
+            require_own(self.log.location, [added["path"]])
+            path = unquote(added["path"])
             rows = _logged_rows(added)
             if rows is None:
                 rows = self.rows_of(path)
@@ -93,20 +95,6 @@ def require_append(
                 f"version {version} of {location} hides rows of a file with a deletion vector "
                 f"({operation or 'an unknown operation'}), but the job's upstream is append_only: {WHAT_TO_DO}"
             )
-
-
-def within_table(location: str, path: str) -> str:
-    """
-    Return the path of a data file.
-
-    :raises UpstreamError: if it lies outside of the table.
-    """
-    if path.startswith("/") or "://" in path:
-        raise UpstreamError(
-            f"{location} refers to data files outside its folder (a shallow clone); materialize views over the "
-            "original, or make a deep copy"
-        )
-    return path
 
 
 def _as_delta_reads(values: Mapping[str, str | None]) -> dict[str, str | None]:

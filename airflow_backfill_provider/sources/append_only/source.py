@@ -24,7 +24,7 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
-from airflow_backfill_provider.sources.append_only.commits import WHAT_TO_DO, AppendedFiles, within_table
+from airflow_backfill_provider.sources.append_only.commits import WHAT_TO_DO, AppendedFiles
 from airflow_backfill_provider.sources.append_only.description import AppendOnlyDescription
 from airflow_backfill_provider.sources.append_only.watch import AppendOnlyWatch
 from airflow_backfill_provider.sources.base import SourceWatch
@@ -132,7 +132,7 @@ class AppendOnlySource(FileLogSource):
         found = []
         names = ("path", "size_bytes", "modification_time")
         for number, action in enumerate(actions.select(names).to_pylist()):
-            path = within_table(self.location, unquote(action["path"]))
+            path = unquote(action["path"])
             stored, live = rows[path]
             if stored != live:
                 raise UpstreamError(

@@ -55,7 +55,7 @@ def test_a_commit_that_changes_rows_is_refused_by_its_version_and_operation(tmp_
         appended(tmp_path, [added("a")], [action])
 
 
-@pytest.mark.parametrize("path", ["/elsewhere/a", "s3://bucket/a"])
+@pytest.mark.parametrize("path", ["/elsewhere/a", "file:/elsewhere/a", "s3://bucket/a"])
 def test_files_of_another_table_are_refused(tmp_path: Path, path: str):
     with pytest.raises(UpstreamError, match="shallow clone"):
         appended(tmp_path, [added(path)])
