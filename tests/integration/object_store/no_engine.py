@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+from deltalake import DeltaTable
+
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import TableVersions
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.lake.bucket_options import options_of
+from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, ViewIdentity
 from airflow_backfill_provider.protocol import EpochWrites
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.plain_engine import CountingEngine
@@ -24,10 +29,22 @@ class NoEngine(CountingEngine):
         """Write nothing."""
         return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
 
-    def table_versions(  # type: ignore[override]
-        self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
-        """Return nothing, because there is no view."""
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
+        """Return the version of the view that :func:`make_view` makes."""
+        return TableVersions(view=TableVersion(version=0))
+
+
+def make_view(backfill: Backfill) -> None:
+    """Make a job's empty view, where somebody looks for it."""
+    settings = backfill.settings()
+    location, identity = settings.definition.view_location, ViewIdentity.of(settings)
+    DeltaTable.create(
+        location,
+        pa.schema([("id", pa.int64())]),
+        configuration={JOB_PROPERTY: identity.job, INCARNATION_PROPERTY: identity.incarnation},
+        storage_options=options_of(location, backfill.storage_options),
+        raise_if_key_not_exists=False,
+    )
 
 
 def inject(backfill: Backfill, user: str, **options) -> Barrier:

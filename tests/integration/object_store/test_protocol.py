@@ -15,7 +15,7 @@ from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Write
-from tests.integration.object_store.no_engine import NoEngine, inject
+from tests.integration.object_store.no_engine import NoEngine, inject, make_view
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 def test_a_job_goes_to_its_end_in_a_bucket(s3, job):
     """Issue part 7."""
     backfill = Backfill(job, s3.options)
+    make_view(backfill)
     statuses = []
     while not statuses or not statuses[-1].finished:
         protocol.run_barrier(inject(backfill, "somebody"), store=backfill.store, engine=NoEngine())
