@@ -200,10 +200,10 @@ LOGGED_KINDS = {
     "they are kept",
     LoggedKind.PARTITIONS: "the table's partitions from here on: `new` has the name of each by its oid, and `old` the "
     "transactions that gave it its place",
-    LoggedKind.COLUMNS: "the table's columns from here on: `new` has the type of each, and `old` its number in the table, "
-    "as far as that is known. A type without a counterpart is in angle brackets",
-    LoggedKind.REWRITTEN: "values of columns changed, and no change of a row says so; `new` has the columns. A job that "
-    "uses one of them is refused",
+    LoggedKind.COLUMNS: "the table's columns from here on: `new` has the type of each, and `old` its number in the "
+    "table, as far as that is known. A type without a counterpart is in angle brackets",
+    LoggedKind.REWRITTEN: "values of columns changed, and no change of a row says so; `new` has the columns. A job "
+    "that uses one of them is refused",
     LoggedKind.MARK: "a message of this package; `new` has its `text`. See "
     "[marks](#the-slot-the-publication-and-marks)",
 }
