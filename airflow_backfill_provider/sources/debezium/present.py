@@ -69,9 +69,13 @@ class PresentTable(PresentRows):
             )
 
     def end_reading(self, name: str, server_run: str) -> bool:
-        """Wait until what readers saw is on the server's disk; how long its events need is known from the job."""
+        """
+        Wait until what readers saw is on the server's disk; how long its events need is known from the job.
+
+        A reading does not count if the table's columns or files were changed meanwhile.
+        """
         del name
-        return self._table.has_kept_all(server_run, self._used)
+        return self._table.is_as_read(server_run, self._used) and self._table.has_kept_all(server_run)
 
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """
@@ -81,7 +85,7 @@ class PresentTable(PresentRows):
         """
         del name
         complete_at = ended_by + self._events_within
-        is_complete = dt.datetime.now(dt.UTC) >= complete_at and self._table.has_kept_all(server_run, self._used)
+        is_complete = dt.datetime.now(dt.UTC) >= complete_at and self._table.has_kept_all(server_run)
         return self._source.offset_at(complete_at) if is_complete else None
 
     @property

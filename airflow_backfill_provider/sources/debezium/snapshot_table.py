@@ -27,6 +27,9 @@ from airflow_backfill_provider.sources.postgres.transactions import UnseenTransa
 _COLUMN, _LOOK = "column ", "look"
 """The names of what a job pins; each column has its own."""
 
+_VERSION = " table "
+"""Stands between the server's run and the version of the table."""
+
 
 class SnapshotTable:
     """
@@ -164,25 +167,33 @@ class SnapshotTable:
 
     def _run(self, connection: Connection, used: Collection[str]) -> str:
         table = catalog.describe_table(connection, self._definition.table).oid
-        return f"{catalog.server_run(connection)} {TableLook.now(connection, table).version(used)}"
+        return f"{catalog.server_run(connection)}{_VERSION}{TableLook.now(connection, table).version(used)}"
 
-    def has_kept_all(self, server_run: str, used: Collection[str]) -> bool:
+    def has_kept_all(self, server_run: str) -> bool:
         """
         Wait until all that can be seen now is on the server's disk.
 
         :param server_run: of an earlier moment; empty if nothing could be lost since then.
-        :param used: as for :meth:`server_run`.
-        :returns: ``False`` if the server has crashed since then, so that it may have lost what could be seen; or if
-            columns or files were changed, so that readers may have seen another table.
+        :returns: ``False`` if the server has crashed since then, so that it may have lost what could be seen.
         :raises DatabaseUnavailableError: if waiting takes long, or the server crashes meanwhile.
         """
         if not server_run:
             return True
         with self.database.session() as connection:
-            if self._run(connection, used) != server_run:
+            if catalog.server_run(connection) != server_run.partition(_VERSION)[0]:
                 return False
             wait_until_on_disk(connection)
         return True
+
+    def is_as_read(self, server_run: str, used: Collection[str]) -> bool:
+        """
+        Return whether columns and files are those at an earlier moment; otherwise readers may have seen another table.
+
+        :param server_run: of the earlier moment.
+        :param used: as for :meth:`server_run`.
+        """
+        version = server_run.partition(_VERSION)[2]
+        return not version or self.server_run(used).partition(_VERSION)[2] == version
 
     def unseen_transactions(self) -> UnseenTransactions:
         """Return the transactions that a reader that begins now does not see."""

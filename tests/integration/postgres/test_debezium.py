@@ -174,7 +174,7 @@ def test_a_reading_ends_when_all_that_it_may_have_seen_is_on_disk(events: EventS
         ((end,),) = events.table("SELECT pg_current_wal_insert_lsn()::text")
         is_on_disk = f"SELECT pg_current_wal_flush_lsn() >= '{end}'"
         assert events.table(is_on_disk) == [(False,)]
-        assert table.has_kept_all(server_run, frozenset())
+        assert table.has_kept_all(server_run)
         assert events.table(is_on_disk) == [(True,)]
 
 
