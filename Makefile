@@ -70,7 +70,8 @@ $(VENV)/.jars: airflow_backfill_provider/runtime/jars.py scripts/fetch_broker_ja
 	@touch $@
 
 $(VENV)/.log-store: airflow_backfill_provider/log_store/ConditionalLogStore.scala $(VENV)/.jars
-	$(BIN)/airflow-backfill build-log-store
+	@# The command that fetches the jars builds it, too, but does not replace one that is older than its source.
+	[ $(VENV)/share/airflow-backfill/jars/airflow-backfill-log-store.jar -nt $< ] || $(BIN)/airflow-backfill build-log-store
 	@touch $@
 
 s3-server: $(VENV)/.packages

@@ -23,6 +23,15 @@ _OF_FILE = ("path", "partitionValues", "size", "modificationTime", "deletionVect
 Action = dict[str, Any]
 
 
+def partition_values(entry: Mapping[str, Any]) -> dict[str, str | None]:
+    """
+    Return the partition values in a file's entry, with null in place of an empty text.
+
+    In Delta's log both are one value. Spark reads an empty text as a text, until it rewrites the file with null.
+    """
+    return {name: value or None for name, value in dict(entry.get("partitionValues") or {}).items()}
+
+
 @dataclass(slots=True)
 class LogState:
     """

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.errors import TableLogError
 from airflow_backfill_provider.core.location import is_local, parent
 from airflow_backfill_provider.lake.deletion_vectors import vector_file
-from airflow_backfill_provider.lake.log_state import Action, LogState
+from airflow_backfill_provider.lake.log_state import Action, LogState, partition_values
 from airflow_backfill_provider.lake.own_files import lies_outside
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
@@ -123,17 +123,12 @@ def _file(entry: Action, table: str, number: str, index: int) -> Action:
     added = {
         **entry,
         "path": _absolute(entry["path"], table),
-        "partitionValues": {**_values(entry), number: str(index)},
+        "partitionValues": {**partition_values(entry), number: str(index)},
         "dataChange": False,
     }
     if vector := entry.get("deletionVector"):
         added["deletionVector"] = _absolute_vector(vector, table)
     return added
-
-
-def _values(entry: Action) -> dict[str, str | None]:
-    """Return a file's partition values; an empty one is null, and Spark reads it as a text."""
-    return {name: value or None for name, value in dict(entry.get("partitionValues") or {}).items()}
 
 
 def _absolute(path: str, table: str) -> str:

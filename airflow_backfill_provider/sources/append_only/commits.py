@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log_state import partition_values
 from airflow_backfill_provider.lake.own_files import require_own
 from airflow_backfill_provider.sources.file_log.entries import FoundFile
 
@@ -70,7 +71,7 @@ class AppendedFiles:
                     modified=int(added["modificationTime"]),
                     rows=rows,
                     added_at=added_at,
-                    details=json.dumps(_as_delta_reads(added.get("partitionValues") or {})),
+                    details=json.dumps(partition_values(added)),
                 )
 
 
@@ -95,11 +96,6 @@ def require_append(
                 f"version {version} of {location} hides rows of a file with a deletion vector "
                 f"({operation or 'an unknown operation'}), but the job's upstream is append_only: {WHAT_TO_DO}"
             )
-
-
-def _as_delta_reads(values: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return partition values as Delta reads them: an empty text is null."""
-    return {name: value or None for name, value in values.items()}
 
 
 def _logged_rows(added: Mapping[str, Any]) -> int | None:

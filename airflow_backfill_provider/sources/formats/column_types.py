@@ -7,7 +7,7 @@ Every field, element and value may be null, whatever a format promises: a reader
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -74,27 +74,32 @@ def parsed_type(text: str) -> ColumnType:
 
 def ddl_type(kind: ColumnType) -> str:
     """Return a type as Spark's parser reads it, with all names in quotes."""
-    if isinstance(kind, str):
-        return _DDL_NAMES.get(kind, sql_name(kind))
-    match kind["type"]:
-        case "array":
-            return f"ARRAY<{ddl_type(kind['elementType'])}>"
-        case "map":
-            return f"MAP<{ddl_type(kind['keyType'])}, {ddl_type(kind['valueType'])}>"
-        case _:
-            fields = (f"{quote(field['name'])}: {ddl_type(field['type'])}" for field in kind["fields"])
-            return f"STRUCT<{', '.join(fields)}>"
+    return _written(kind, lambda name: _DDL_NAMES.get(name) or sql_name(name), quote)
 
 
 def sql_name(kind: ColumnType) -> str:
     """Return a type as SQL writes it, for messages."""
+    return _written(kind, lambda name: _SQL_NAMES.get(name, name).upper(), str)
+
+
+def _written(kind: ColumnType, plain: Callable[[str], str], named: Callable[[str], str]) -> str:
+    """
+    Return a type as SQL.
+
+    :param plain: returns the name of a type that is not nested.
+    :param named: returns a field's name.
+    """
     if isinstance(kind, str):
-        return _SQL_NAMES.get(kind, kind).upper()
+        return plain(kind)
+
+    def inside(part: str) -> str:
+        return _written(kind[part], plain, named)
+
     match kind["type"]:
         case "array":
-            return f"ARRAY<{sql_name(kind['elementType'])}>"
+            return f"ARRAY<{inside('elementType')}>"
         case "map":
-            return f"MAP<{sql_name(kind['keyType'])}, {sql_name(kind['valueType'])}>"
+            return f"MAP<{inside('keyType')}, {inside('valueType')}>"
         case _:
-            fields = (f"{field['name']}: {sql_name(field['type'])}" for field in kind["fields"])
+            fields = (f"{named(field['name'])}: {_written(field['type'], plain, named)}" for field in kind["fields"])
             return f"STRUCT<{', '.join(fields)}>"

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.published import Published
+from airflow_backfill_provider.sources.postgres.rights import NO_LOGICAL_LOG
 from airflow_backfill_provider.sources.postgres.slot_owner import Claim, SlotOwner
 
 if TYPE_CHECKING:
@@ -133,10 +134,7 @@ class Beginning:
         """Return what the change log is of, if the server writes what it needs."""
         server = catalog.server(connection)
         if server.wal_level != "logical":
-            raise DatabaseRefusedError(
-                f"{self._source.location}: the server writes no logical replication log; set wal_level = logical, and "
-                "restart the server"
-            )
+            raise DatabaseRefusedError(f"{self._source.location}: {NO_LOGICAL_LOG}")
         return self._source.origin(server)
 
     def _require_not_of_others(self, connection: Connection, job: str, origin: str) -> None:

@@ -48,6 +48,16 @@ def lake(lakehouse: Lakehouse) -> Lakehouse:
     return lakehouse
 
 
+def read_while_written(lake: Lakehouse, *, commits: int, rate_limit: int) -> Writer:
+    """Read all files in an epoch, behind commits of a writer; then set the rate limit of the replay."""
+    lake.create(strategy="snapshot", query=QUERY)
+    writer = Writer(lake)
+    writer.merge(commits)
+    lake.epoch()
+    mutations.throttle_job(rate_limit, store=lake.backfill.store, requested_by="tester")
+    return writer
+
+
 def replayed(lake: Lakehouse, writer: Writer, commits: int) -> Iterator[Barrier]:
     """Run epochs until the view is finished, and yield the barriers of the replay; the writer never rests."""
     for _ in range(MOST_EPOCHS):
@@ -63,11 +73,7 @@ def replayed(lake: Lakehouse, writer: Writer, commits: int) -> Iterator[Barrier]
 
 def test_commits_of_another_writer_count_what_they_changed(lake: Lakehouse) -> None:
     """I4: each commit writes the whole file anew, and changes 30 rows; the rate limit allows three of them."""
-    lake.create(strategy="snapshot", query=QUERY)
-    writer = Writer(lake)
-    writer.merge(3)
-    lake.epoch()
-    mutations.throttle_job(100, store=lake.backfill.store, requested_by="tester")
+    writer = read_while_written(lake, commits=3, rate_limit=100)
     writer.merge(1)
     barriers = [*replayed(lake, writer, 1)]
     assert [barrier.upstream.to_offset.distance_from(barrier.upstream.from_offset) for barrier in barriers] == [3, 3]
@@ -79,11 +85,7 @@ def test_commits_of_another_writer_count_what_they_changed(lake: Lakehouse) -> N
 @pytest.mark.parametrize("commits", [1, 4, 9])
 def test_the_tenth_epoch_takes_all_whatever_the_speed_of_the_writer(lake: Lakehouse, commits: int) -> None:
     """I4; I1 after each epoch."""
-    lake.create(strategy="snapshot", query=QUERY)
-    writer = Writer(lake)
-    writer.merge(1)
-    lake.epoch()
-    mutations.throttle_job(1, store=lake.backfill.store, requested_by="tester")
+    writer = read_while_written(lake, commits=1, rate_limit=1)
     writer.merge(12)
     barriers = []
     for barrier in replayed(lake, writer, commits):
@@ -98,11 +100,7 @@ def test_the_tenth_epoch_takes_all_whatever_the_speed_of_the_writer(lake: Lakeho
 @pytest.mark.exhaustive
 def test_the_tenth_epoch_is_the_same_for_each_attempt(spark_remote: str, lake: Lakehouse) -> None:
     """I2: each attempt dies one step later, and commits arrive between them."""
-    lake.create(strategy="snapshot", query=QUERY)
-    writer = Writer(lake)
-    writer.merge(1)
-    lake.epoch()
-    mutations.throttle_job(1, store=lake.backfill.store, requested_by="tester")
+    writer = read_while_written(lake, commits=1, rate_limit=1)
     writer.merge(12)
     for _ in range(MOST_EPOCHS - 1):
         lake.epoch()
@@ -118,11 +116,7 @@ def test_the_tenth_epoch_is_the_same_for_each_attempt(spark_remote: str, lake: L
 
 def test_a_row_that_is_corrected_far_behind_it_is_reached(lake: Lakehouse) -> None:
     """The epoch is given up; the next one takes all that is left, because a small window would fail for ever."""
-    lake.create(strategy="snapshot", query=QUERY)
-    writer = Writer(lake)
-    writer.merge(1)
-    lake.epoch()
-    mutations.throttle_job(1, store=lake.backfill.store, requested_by="tester")
+    writer = read_while_written(lake, commits=1, rate_limit=1)
     lake.sql("UPDATE {upstream} SET part = 0 WHERE id = 1999")
     writer.merge(12)
     with pytest.raises(QueryFailedError, match="is given up"):
