@@ -103,7 +103,7 @@ class TableOpener:
         pin_settings(self._spark)
         job = settings.definition
         upstream = self.upstream(job).as_created(settings.upstream)
-        job_rows = self.job_rows(job, settings.upstream, settings)
+        job_rows = self._rows_of(settings, upstream)
         # The last account is cached with its counts, and keeps its upstream open.
         account = self._accounts.of((_incarnation(settings), job_rows), lambda: RowAccount(job_rows, upstream))
         context = ReaderContext(
@@ -137,17 +137,18 @@ class TableOpener:
         """Return a job's upstream."""
         return open_source(job.upstream, self._storage_options)
 
-    def job_rows(self, job: BackfillJob, upstream: ResolvedUpstream, settings: JobSettings | None = None) -> JobRows:
-        """
-        Return the upstream's rows that belong to a job.
+    def job_rows(self, job: BackfillJob, upstream: ResolvedUpstream) -> JobRows:
+        """Return the upstream's rows that belong to a job that is not created yet, in the key's order."""
+        return JobRows.of(job, self.upstream(job).as_created(upstream).reader(self._spark), upstream)
 
-        :param settings: the job's settings, for the order of positions; by default that is the key's order.
+    def _rows_of(self, settings: JobSettings, upstream: Source) -> JobRows:
         """
-        source = self.upstream(job).as_created(upstream)
-        reader = source.reader(self._spark)
-        if settings is None:
-            return JobRows.of(job, reader, upstream)
-        return JobRows.of(job, reader, upstream, settings.scan.order, self.placed(settings, source))
+        Return the upstream's rows that belong to a job, in the order of positions.
+
+        :param upstream: the job's upstream, which keeps open what it has read of a log.
+        """
+        reader, placed = upstream.reader(self._spark), self.placed(settings, upstream)
+        return JobRows.of(settings.definition, reader, settings.upstream, settings.scan.order, placed)
 
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
