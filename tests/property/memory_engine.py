@@ -9,12 +9,14 @@ are planned, and the view's identity, where the protocol looks for it.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -64,10 +66,6 @@ QUERIES: dict[str, Callable[[Row], Output | None]] = {
 }
 
 
-ROWS = "rows in memory"
-"""What the engine records the version of a view's rows as; the view's table on disk has none of them."""
-
-
 class ViewCommit(NamedTuple):
     """A write of the view as its log shows it."""
 
@@ -80,19 +78,29 @@ class ViewCommit(NamedTuple):
 
 @dataclass
 class View:
-    """A materialized view: rows as a list, in which a duplicate shows, and its log."""
+    """A materialized view: rows as a list, in which a duplicate shows, and its log.
 
+    Its table on disk has no rows, and the same versions.
+    """
+
+    path: str
     identity: ViewIdentity
+    version: int
     rows: list[tuple[Key, Output]] = field(default_factory=list)
     log: list[ViewCommit] = field(default_factory=list)
-    version: int = 0
     marked_finished: list[int] = field(default_factory=list)
     past: dict[int, list[tuple[Key, Output]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Keep the first version readable."""
+        self.past[self.version] = list(self.rows)
 
     def commit(self) -> None:
         """End a write with a new version, which stays readable."""
         self.version += 1
         self.past[self.version] = list(self.rows)
+        with Path(self.path, "_delta_log", f"{self.version:020}.json").open("x") as entry:
+            json.dump({"commitInfo": {"operation": "WRITE"}}, entry)
 
     def replace(self, keys: Iterable[Key], rows: Iterable[tuple[Key, Output]]) -> None:
         """Replace all rows with some keys by others."""
@@ -160,12 +168,14 @@ class MemoryEngine:
 
     def _new_view(self, path: str, settings: JobSettings) -> View:
         views, first = self.warehouse.views, settings.first_rows
-        old = views.get(path, View(ViewIdentity.of(settings)))
-        rows = [] if first is None else views[first.location].past[first.version]
-        made = View(ViewIdentity.of(settings), list(rows), version=old.version, past=old.past)
-        made.marked_finished = [] if first is None else [settings.base_epoch]
-        made.commit()
-        return made
+        return View(
+            path,
+            ViewIdentity.of(settings),
+            DeltaTable(path).version(),
+            rows=[] if first is None else list(views[first.location].past[first.version]),
+            marked_finished=[] if first is None else [settings.base_epoch],
+            past=views[path].past if path in views else {},
+        )
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write the changes, then every part of the chunk, each once."""
@@ -199,10 +209,9 @@ class MemoryEngine:
         return PartWrites(rows, {"snapshot": self.seconds["snapshot"]})
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
-        """Return the newest versions of the view's table and of its rows, unless something else wrote to these."""
+        """Return the view's newest version, unless something else wrote to it."""
         self._require_untouched(settings, barrier, since)
-        table = TableVersion(version=DeltaTable(settings.definition.view_location).version())
-        return TableVersions(view=table, strategy={ROWS: TableVersion(version=self._view(settings).version)})
+        return TableVersions(view=TableVersion(version=self._view(settings).version))
 
     def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
         """Hold what was counted against what there is, where the view is as of one version."""
@@ -346,11 +355,10 @@ class MemoryEngine:
     def _require_untouched(self, settings: JobSettings, barrier: Barrier, since: TableVersions | None) -> None:
         with self.warehouse.lock:
             view = self._view(settings)
-            before = -1 if since is None else since.strategy[ROWS].version
-            if view.version < before:
+            if since is not None and view.version < since.view.version:
                 raise MaterializedViewError("the view went back")
             for commit in view.log:
-                if commit.version > before and commit.digest != barrier.digest:
+                if (since is None or commit.version > since.view.version) and commit.digest != barrier.digest:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
 
 

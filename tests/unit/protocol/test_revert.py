@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from airflow_backfill_provider import protocol
@@ -32,11 +34,13 @@ def test_a_view_that_was_not_finished(backfilling):
 
 
 def test_a_version_that_the_view_no_longer_has(backfilling):
-    """The view of the engine in memory has no versions on disk."""
     backfilling.finish()
     protocol.finish_job(store=backfilling.store, requested_by="x")
+    left = backfilling.store.commits()[-1].view_version
     before = backfilling.rebuild(query=PAID)
     engines = len(backfilling.engines)
+    for entry in (1, left):
+        Path(backfilling.view.path, "_delta_log", f"{entry:020}.json").unlink()
     with pytest.raises(VersionGoneError, match="lacks the log of that version; it was deleted"):
         put_back(backfilling)
     assert backfilling.store.settings() == before
