@@ -91,21 +91,26 @@ def events_of(asset: str, dag_id: str | None = None) -> list[tuple[str, dict[str
 @pytest.fixture
 def lineage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
     """Returns the events that OpenLineage's provider has sent when a task of epochs was complete."""
-    from airflow.listeners.listener import get_listener_manager
     from airflow.providers.openlineage.plugins.listener import OpenLineageListener
+    from airflow.sdk.listener import get_listener_manager
 
     file = tmp_path / "lineage.jsonl"
     transport = {"type": "file", "log_file_path": str(file), "append": True}
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    listeners = get_listener_manager().pm
+    # The provider's plugin has registered one of these if no test before this one ran a task.
+    for registered in listeners.get_plugins():
+        if isinstance(registered, OpenLineageListener):
+            listeners.unregister(registered)
     listener = OpenLineageListener()
-    get_listener_manager().add_listener(listener)
+    listeners.register(listener)
 
     def sent() -> list[dict[str, Any]]:
         events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         return [e for e in events if e["eventType"] == "COMPLETE" and e["job"]["name"].endswith("run_epoch")]
 
     yield sent
-    get_listener_manager().pm.unregister(listener)
+    listeners.unregister(listener)
 
 
 def die(*_: Any) -> None:
