@@ -62,7 +62,7 @@ class JobSummary(BaseModel):
     :param finished: whether every vnode is Completed as of the newest commit, and the view is there.
     :param rows_read: snapshot rows read so far.
     :param rows_estimated: estimate of the rows that the job reads in total (under ``restrict_to``, only these rows), by
-        the log's statistics when the newest barrier was pinned.
+        the log's statistics when the newest barrier was pinned; once all are read, their number.
     :param progress: 0 to 1; below 1 until finished.
     :param rows_per_second: snapshot rows read per second while an epoch runs, over the newest epochs.
     :param eta_seconds: seconds until finished at this speed, including waits between epochs but no pauses; ``None`` if
@@ -216,7 +216,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     completed = state.completed and committed is not None and committed.completed
     finished = completed and not lost_view
     rows_read = rows_read_in(settings.scan, state)
-    rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
+    # A finished view's later rows come as changes, so its snapshot is what was read.
+    estimated = newest.upstream.row_count if newest and not completed else 0
+    rows_estimated = max(estimated, rows_read)
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
     lag_versions = feed.latest.distance_from(

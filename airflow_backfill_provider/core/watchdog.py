@@ -44,6 +44,9 @@ HEADROOM = dt.timedelta(days=1)
 HEADROOM_SHARE = 4
 """If changes are kept for less than four times :data:`HEADROOM`, the alarm comes in the last quarter of this time."""
 
+LOST_VIEW_REMEDY = "restore it as the last epoch left it, or rebuild the job"
+"""What to do about a view that is gone, or is another one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeed:
@@ -209,7 +212,7 @@ def _view_lost(lost_view: str) -> Alarm | None:
     return Alarm(
         kind=AlarmKind.VIEW_LOST,
         message=lost_view,
-        remedy="restore it as the last epoch left it, or rebuild the job",
+        remedy=LOST_VIEW_REMEDY,
     )
 
 

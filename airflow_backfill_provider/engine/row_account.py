@@ -1,10 +1,10 @@
 """
 Checks that the epochs have read all rows of the upstream.
 
-Each epoch counts the rows of its chunk, and the rows that its changes add or remove. The sum is checked cheaply against
-the number of rows that the upstream's log records for the files at or before the position. If the two differ, and
-before a view is finished, the rows themselves are counted. That count does not rely on statistics: it scans the keys
-and skips no file.
+Each epoch counts the rows of its chunk, and the rows that its changes add or remove. Chunk and sum are checked against
+another count, which Spark has no part in: the numbers of rows that the upstream's log records for the files at or
+before the position, and the keys of the few files that the position cuts. If the two differ, and before a view is
+finished, Spark counts the rows themselves. That count does not rely on statistics: it scans the keys and skips no file.
 
 Streaming executors need no such check, because they read the storage of their own engine.
 """
@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.row_bounds import RowBounds, row_bounds
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.sources.base import Source
 
@@ -28,11 +29,13 @@ class RowAccount:
     """
     Checks the counted rows against the upstream.
 
+    :param settings: the job's settings; only what its creation fixed matters.
     :param rows: the upstream's rows that belong to the job.
-    :param upstream: the upstream, for its statistics.
+    :param upstream: the upstream, for its statistics and for the keys of single files.
     """
 
-    def __init__(self, rows: JobRows, upstream: Source) -> None:
+    def __init__(self, settings: JobSettings, rows: JobRows, upstream: Source) -> None:
+        self._settings = settings
         self.rows = rows
         self.upstream = upstream
         self._counts: dict[tuple[Offset, tuple[KeyRange, ...]], int] = {}
@@ -68,9 +71,22 @@ class RowAccount:
         return rows_present
 
     def bounds(self, offset: Offset, ranges: Sequence[KeyRange]) -> RowBounds:
-        """Return bounds, from statistics, of the number of the job's rows in some ranges of keys as of an offset."""
+        """
+        Return bounds of the number of the job's rows in some ranges of keys as of an offset.
+
+        They are the number itself, if the upstream can tell it without Spark, and else follow from statistics.
+        """
+        ranges = [self._of_job(covered) for covered in ranges]
+        exact = self.upstream.rows_in(self._settings, offset, ranges)
+        if exact is not None:
+            return RowBounds(exact, exact)
         files = self.upstream.blocks(offset, self.rows.key)
         return row_bounds(files, ranges, self.rows.key, share=self.rows.is_restricted)
+
+    def _of_job(self, covered: KeyRange) -> KeyRange:
+        """Return the part of a range that the job covers; positions lie within it, but a range may have no ends."""
+        keys = self.rows.keys
+        return KeyRange(covered.after or keys.after, covered.up_to or keys.up_to)
 
     def count(self, offset: Offset, ranges: Sequence[KeyRange]) -> int:
         """Count the job's rows in some ranges of the scan's order as of an offset, without skipping any file."""
@@ -86,7 +102,7 @@ class RowAccount:
         self._counts = {(offset, (EVERYTHING,)): rows}
 
     def _is_plausible(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange], rows: int) -> bool:
-        """Return whether a number of rows agrees with the log's statistics, so that it need not be counted again."""
+        """Return whether a number of rows agrees with the upstream's, so that it need not be counted again."""
         if barrier.parts and barrier.completes:
             return False
         if not (self.rows.has_key_positions or barrier.completes):

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame
 
 from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.engine import EpochWrites, PartWrites
+from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
 from airflow_backfill_provider.core.table_version import TableVersions
@@ -189,12 +190,23 @@ class EpochEvaluator:
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""
-        barrier = self._barrier
-        for part in range(len(barrier.parts)):
+        parts = range(len(self._barrier.parts))
+        for part in parts:
             self._chunks[part] = self._opened.enter_context(self._chunk(part))
+        try:
+            self._settle()
+        except MissingRowsError as error:
+            others = {part: self._other_chunk(error, part) for part in parts}
+            if None in others.values() or not others:
+                raise
+            self._chunks = {part: other for part, other in others.items() if other is not None}
+            # If this chunk misses no row, an earlier one did, and the error stays.
+            self._settle()
+
+    def _settle(self) -> None:
         rows_read = sum(sum(chunk.count().values()) for chunk in self._chunks.values())
-        present = barrier.rows_present(self._since, chunk=rows_read, added=self._measured.rows_added)
-        self._tables.account.settle(barrier, present)
+        present = self._barrier.rows_present(self._since, chunk=rows_read, added=self._measured.rows_added)
+        self._tables.account.settle(self._barrier, present)
 
     def _write_changes(self) -> None:
         if self._net is None or not self._measured.through:
@@ -246,7 +258,7 @@ class EpochEvaluator:
                     chunk.require_sound()
                 return self._count_and_write(part, chunk, seconds)
             except (PySparkException, Py4JError) as error:
-                other = tables.reader.chunk_after(error, barrier, self._ranges(part))
+                other = self._other_chunk(error, part)
                 if other is None:
                     raise
         return self._count_and_write(part, other, seconds)
@@ -270,6 +282,9 @@ class EpochEvaluator:
 
     def _chunk(self, part: int) -> AbstractContextManager[Chunk]:
         return self._tables.reader.chunk(self._barrier, self._ranges(part))
+
+    def _other_chunk(self, error: Exception, part: int) -> Chunk | None:
+        return self._tables.reader.chunk_after(error, self._barrier, self._ranges(part))
 
     def _ranges(self, part: int) -> tuple[KeyRange, ...]:
         """Return the ranges of a part of the chunk."""

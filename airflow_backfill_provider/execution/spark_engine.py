@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVe
 from airflow_backfill_provider.engine.commit_safety import require_exclusive_places
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.load_meter import LoadMeter
 from airflow_backfill_provider.engine.log_ahead import LogAhead
 from airflow_backfill_provider.engine.session import pin_settings, prepare_session
@@ -91,9 +92,9 @@ class SparkEngine:
         self._tables.view(job).require_usable(job.name, incarnations)
         if not incarnations:
             require_exclusive_places(self._spark, job.view_location, job.state, self._storage_options)
-        job_rows = self._tables.job_rows(job, upstream)
+        table = self._tables.upstream(job).as_created(upstream)
+        job_rows = JobRows.of(job, table.reader(self._spark), upstream)
         with epoch_errors(f"checking job {job.name}"):
-            table = self._tables.upstream(job)
             is_checked = job_rows.reader.keys_are_unique
             if table.present is not None:
                 rows = job_rows.present_rows([EVERYTHING])

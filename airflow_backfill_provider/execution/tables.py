@@ -96,16 +96,19 @@ class TableOpener:
         self._rows: _Last[tuple[JobRows, Offset], DataFrame] = _Last()
         self._places: _Last[_Incarnation, DataFrame] = _Last()
         self._accounts: _Last[tuple[_Incarnation, JobRows], RowAccount] = _Last()
+        self._upstreams: _Last[_Incarnation, Source] = _Last()
 
     def open(self, settings: JobSettings) -> JobTables:
         """Return a job's tables, with the session's settings pinned."""
         # Other code may have changed the session since this engine or its last epoch started.
         pin_settings(self._spark)
         job = settings.definition
-        upstream = self.upstream(job).as_created(settings.upstream)
+        upstream = self._upstream_of(settings)
         job_rows = self._rows_of(settings, upstream)
         # The last account is cached with its counts, and keeps its upstream open.
-        account = self._accounts.of((_incarnation(settings), job_rows), lambda: RowAccount(job_rows, upstream))
+        account = self._accounts.of(
+            (_incarnation(settings), job_rows), lambda: RowAccount(settings, job_rows, upstream)
+        )
         context = ReaderContext(
             spark=self._spark,
             settings=settings,
@@ -137,9 +140,14 @@ class TableOpener:
         """Return a job's upstream."""
         return open_source(job.upstream, self._storage_options)
 
-    def job_rows(self, job: BackfillJob, upstream: ResolvedUpstream) -> JobRows:
-        """Return the upstream's rows that belong to a job that is not created yet, in the key's order."""
-        return JobRows.of(job, self.upstream(job).as_created(upstream).reader(self._spark), upstream)
+    def _upstream_of(self, settings: JobSettings) -> Source:
+        """Return the upstream of a created job, as the last epoch left it open if it serves several epochs."""
+
+        def opened() -> Source:
+            return self.upstream(settings.definition).as_created(settings.upstream)
+
+        last = self._upstreams.of(_incarnation(settings), opened)
+        return last if last.serves_several_epochs else opened()
 
     def _rows_of(self, settings: JobSettings, upstream: Source) -> JobRows:
         """
@@ -157,9 +165,11 @@ class TableOpener:
         return None if read is None else partial(self._places.of, _incarnation(settings), read)
 
     def forget(self) -> None:
-        """Forget data frames: the tables that they read may be gone, and are found or made again by new ones."""
+        """Forget what reads tables: these may be gone, and are found or made again when they are opened anew."""
         self._rows.forget()
         self._places.forget()
+        self._upstreams.forget()
+        self._accounts.forget()
 
     def view(self, job: BackfillJob) -> MaterializedView:
         """

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from cachetools import LRUCache
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
@@ -32,6 +34,9 @@ MOST_HASHED = 5_000_000
 
 MOST_MASKED = 100_000_000
 """The most rows of a table for which a planner loads deletion vectors; a row takes up to a byte of memory."""
+
+CUT_BYTES = 64 * 2**20
+"""The bytes of keys that are kept of files that chunks cut: the next chunk often cuts the same file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,7 @@ class ChunkKeys:
         read = KeyOrder((*fields, *(field for field in hashed if field.name not in names)))
         self._stored = files.keys(read)
         self._known: dict[str, pa.Table] = {}
+        self._cut: LRUCache[str, pa.Table] = LRUCache(CUT_BYTES, getsizeof=lambda keys: keys.nbytes)
         self._hashed_rows = 0
 
     def count(self, file: FileStatistics, within: KeyRange) -> int:
@@ -141,6 +147,24 @@ class ChunkKeys:
         """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
         wanted = max(round(n / self._scale), 1)
         return nth_key((self._keys(file) for file in files), self._order, within, wanted)
+
+    def exact_count(self, file: FileStatistics, within: KeyRange) -> int | None:
+        """
+        Return the number of the file's keys in a range; ``None`` if it cannot be known exactly.
+
+        :param file: a file as :meth:`DataFiles.files` describes it.
+        """
+        if self._covered.share < 1 and self._covered.fields is None:
+            return None
+        if self._masks is None and (file.hidden_rows or not file.is_exact):
+            return None
+        keys = self._cut.get(file.path)
+        if keys is None:
+            keys = self._covered.select(self._live(file, self._stored.read(file))).select(self._order.names)
+            # A file that is larger than the cache is not kept.
+            with suppress(ValueError):
+                self._cut[file.path] = keys
+        return int(keys_within(keys, self._order, within).num_rows)
 
     @property
     def _scale(self) -> float:
@@ -158,15 +182,19 @@ class ChunkKeys:
         return self._known[file.path]
 
     def _live(self, file: FileStatistics, rows: pa.Table) -> pa.Table:
-        mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None
+        mask = (self._masks or {}).get(file.path) if file.hidden_rows or not file.is_exact else None
         if mask is None:
             return rows
         after = max(rows.num_rows - len(mask), 0)
         return rows.filter(pa.concat_arrays([mask.slice(0, rows.num_rows), pa.array([True] * after, pa.bool_())]))
 
     @cached_property
-    def _masks(self) -> dict[str, pa.Array]:
-        """Masks of the rows that are not hidden; empty for a very large table, so its chunks may find fewer rows."""
+    def _masks(self) -> dict[str, pa.Array] | None:
+        """
+        Masks of the rows that are not hidden; ``None`` if they are not known.
+
+        They are not loaded for a very large table, so its chunks may find fewer rows.
+        """
         if self._files.row_count() > MOST_MASKED:
-            return {}
-        return self._files.hidden_rows() or {}
+            return None
+        return self._files.hidden_rows()

@@ -34,6 +34,8 @@ from airflow_backfill_provider.lake.written import Written
 _COMMIT_INFO = b'{"commitInfo":'
 _METADATA = b'"metaData"'
 _DATA_CHANGE = b'"dataChange"'
+_CHANGE_FILE = b'"cdc"'
+_FILE_KINDS = {"add", "remove", "cdc"}
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
 _OF_A_PAGE = 1_000
@@ -192,20 +194,22 @@ class DeltaLog:
             except FileNotFoundError:
                 return None
 
-    def rewritten_files(self, version: int) -> list[dict[str, dict[str, Any]]]:
-        """Return a commit's entries of files that it rewrote without a change of rows; empty if the commit is gone."""
+    def rewritten_files(self, version: int) -> list[tuple[str, dict[str, Any]]]:
+        """
+        Return the files of a commit that may have copied rows, each with its kind: add, remove, or cdc.
+
+        :returns: nothing if the commit only appended or removed files, or is gone.
+        """
         with log_errors(self.location):
             try:
-                # The words may also occur elsewhere in a line, so parse it to be sure. Most commits have no such line.
-                found = [json.loads(line) for line in self.lines(version) if _DATA_CHANGE in line and b"false" in line]
+                lines = list(self.lines(version))
             except FileNotFoundError:
                 return []
-            kinds = {"add", "remove"}
-            return [
-                action
-                for action in found
-                if any(not action[kind].get("dataChange", True) for kind in kinds & action.keys())
-            ]
+            # The words may also occur elsewhere in a line, which costs only time. Most commits have no such line.
+            if not any((_DATA_CHANGE in line and b"false" in line) or _CHANGE_FILE in line for line in lines):
+                return []
+            actions = (json.loads(line) for line in lines if line.strip())
+            return [(kind, action[kind]) for action in actions for kind in _FILE_KINDS & action.keys()]
 
     def schema(self, version: int) -> TableSchema | None:
         """Return the schema that a commit wrote; ``None`` if it did not change the schema, or is gone."""

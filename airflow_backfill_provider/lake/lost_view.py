@@ -12,18 +12,16 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.table_version import TableVersions
-from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.one_listing import one_listing
 from airflow_backfill_provider.lake.storage import log_errors
-from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
-
-REMEDY = "restore the view, or rebuild the job"
+from airflow_backfill_provider.lake.view_identity import ViewIdentity, identity_of_view, view_identity
 
 
 def why_view_is_lost(
@@ -41,8 +39,14 @@ def why_view_is_lost(
         return ""
     path, name = settings.definition.view_location, settings.job["name"]
     with one_listing():
+        # A local table is opened once: for whose it is, and for its files.
+        table = _opened(path) if is_local(path) else None
         try:
-            found = view_identity(path, storage_options)
+            found = (
+                view_identity(path, storage_options)
+                if table is None
+                else identity_of_view(path, table.metadata().configuration)
+            )
         except MaterializedViewError:
             return f"materialized_view: {path} holds files that are not the view of job {name}"
         if found is None:
@@ -55,15 +59,21 @@ def why_view_is_lost(
             f"materialized_view: the log of {path} ends with version {newest}, but an epoch wrote version "
             f"{written.view.version}; an older copy was restored"
         )
-    missing = _missing_files(path, storage_options)
+    missing = 0 if table is None else _missing_files(path, table)
     return f"materialized_view: {missing} of the data files of {path} are gone" if missing else ""
 
 
-def _missing_files(path: str, storage_options: Mapping[str, str] | None) -> int:
-    """Return how many files of a local table's newest version do not exist."""
-    if not is_local(path):
-        return 0
+def _opened(path: str) -> DeltaTable | None:
+    """Return a local table; ``None`` if there is no readable one."""
+    try:
+        return DeltaTable(path)
+    except DeltaError:
+        return None
+
+
+def _missing_files(path: str, table: DeltaTable) -> int:
+    """Return how many files of a local table's version do not exist."""
     with log_errors(path):
-        files = pa.table(DeltaTable(path, storage_options=options_of(path, storage_options)).get_add_actions())["path"]
+        files = pa.table(table.get_add_actions())["path"]
     # The log has the names of files as URIs.
     return sum(not Path(path, unquote(file)).exists() for file in files.to_pylist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -59,12 +60,17 @@ class RecordFiles:
             return sorted(name for name in self._files.names() if name.startswith(prefix))
 
 
-def replace_file(file: Path, content: bytes) -> None:
-    """Write or replace a local file at once."""
+def replace_file(file: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """
+    Write or replace a local file at once.
+
+    :param mode: the most rights of the new file; the process may allow fewer.
+    """
     # Threads of one process write the same file, and so may processes of several hosts with one id.
     new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     try:
-        new.write_bytes(content)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
+            opened.write(content)
         new.replace(file)
     finally:
         new.unlink(missing_ok=True)

@@ -70,8 +70,15 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
             properties = view_properties(path, storage_options)
             if properties is None:
                 raise
-    if properties is None:
-        return None
+    return None if properties is None else identity_of_view(path, properties)
+
+
+def identity_of_view(path: str, properties: Mapping[str, str]) -> ViewIdentity:
+    """
+    Return the job and the incarnation of the view at a path, by its properties.
+
+    :raises MaterializedViewError: if the table is not a view of this package.
+    """
     found = identity_of(properties)
     if found is None:
         raise MaterializedViewError(

@@ -176,15 +176,23 @@ class RepairBackfillOperator(_MutationOperator):
         )
 
 
-class CancelBackfillOperator(_MutationOperator):
+class CancelBackfillOperator(BackfillOperator):
     """
     Stops a job for good: no further barrier is injected, and the view stays as the last epoch left it.
 
-    Returns the job's settings in force.
+    Of a job that was never created, it removes what a creation that died left in its database.
+
+    Returns the job's settings in force; of a job that was never created, its ``name`` and ``cancelled``.
     """
 
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Cancel."""
         from airflow_backfill_provider.protocol import mutations
 
-        return mutations.cancel_job(store=store, requested_by=requested_by)
+        with self.opened() as backfill:
+            settings = mutations.cancel(backfill, requested_by=str(requester_of(context)))
+        if settings is None:
+            self.log.info("job %s was not created; what was left of it is removed", backfill.job.name)
+            return {"name": backfill.job.name, "cancelled": True}
+        self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
+        return settings_summary(settings)

@@ -44,7 +44,8 @@ def undone_unless_used(settings: JobSettings, store: BackfillStore, upstream: So
     try:
         yield
     except BaseException:
-        if is_unused(settings, store) and store.settings().incarnation == settings.incarnation:
+        is_left = is_unused(store, has_view=has_view_of(settings, store))
+        if is_left and store.settings().incarnation == settings.incarnation:
             _undo(settings.job["name"], upstream)
         raise
 
@@ -59,10 +60,14 @@ def cancel_uncreated(job: BackfillJob, store: BackfillStore, upstream: Source) -
         raise JobNotCreatedError(f"job {job.name} was not created yet, and has nothing to remove: {store.location}")
 
 
-def is_unused(settings: JobSettings, store: BackfillStore) -> bool:
+def has_view_of(settings: JobSettings, store: BackfillStore) -> bool:
+    """Return whether the view of a job's incarnation is there."""
+    return view_identity(settings.definition.view_location, store.storage_options) == ViewIdentity.of(settings)
+
+
+def is_unused(store: BackfillStore, *, has_view: bool) -> bool:
     """Return whether a job has no view, and never had an epoch, so that it may begin anew."""
-    view = view_identity(settings.definition.view_location, store.storage_options)
-    return not store.last_epoch() and view != ViewIdentity.of(settings)
+    return not (has_view or store.last_epoch())
 
 
 def _is_alive(store: BackfillStore) -> bool:

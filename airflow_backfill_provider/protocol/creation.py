@@ -26,8 +26,13 @@ from airflow_backfill_provider.core.settings import (
     UpstreamColumn,
     steering_of,
 )
-from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
-from airflow_backfill_provider.protocol.beginnings import is_unused, undone_unless_created, undone_unless_used
+from airflow_backfill_provider.lake.view_identity import view_identity
+from airflow_backfill_provider.protocol.beginnings import (
+    has_view_of,
+    is_unused,
+    undone_unless_created,
+    undone_unless_used,
+)
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.successor_tables import delete_unused
 from airflow_backfill_provider.shapes import query_of
@@ -83,14 +88,14 @@ def create_job(
             settings = store.create(settings)
         _require_same_definition(job, settings)
     store.repair_state()
-    has_view = _has_view(settings, store)
+    has_view = has_view_of(settings, store)
     if not (has_view and _is_prepared(settings, store)):
         if not has_view and store.commits(since_epoch=settings.base_epoch + 1):
             raise MaterializedViewError(
                 f"materialized_view: the view of job {job.name} is gone from {settings.definition.view_location}, but "
                 "epochs wrote to it; restore it, or rebuild the job"
             )
-        if is_unused(settings, store) and not upstream.has_begun(job.name):
+        if is_unused(store, has_view=has_view) and not upstream.has_begun(job.name):
             # An earlier attempt could not make the view, and took the beginning back.
             return rebuild_job(
                 job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
@@ -109,7 +114,7 @@ def is_created(job: BackfillJob, store: BackfillStore) -> bool:
     if not store.created():
         return False
     settings = store.settings()
-    return _is_as_created(job, settings, store) and _has_view(settings, store) and _is_prepared(settings, store)
+    return _is_as_created(job, settings, store) and has_view_of(settings, store) and _is_prepared(settings, store)
 
 
 def rebuild_job(
@@ -240,7 +245,9 @@ def _differing(job: BackfillJob, created: BackfillJob) -> list[str]:
 
 def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
     """Return whether a job has, or ever had, a view."""
-    return bool(store.last_epoch()) or _view(settings, store) is not None
+    return (
+        bool(store.last_epoch()) or view_identity(settings.definition.view_location, store.storage_options) is not None
+    )
 
 
 def require_same_job(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
@@ -375,14 +382,6 @@ def _is_prepared(settings: JobSettings, store: BackfillStore) -> bool:
     if settings.cancelled or settings.first_rows is not None or store.newest_barrier(settings) is not None:
         return True
     return KINDS.named(settings.strategy).is_prepared(settings, store.storage_options)
-
-
-def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
-    return _view(settings, store) == ViewIdentity.of(settings)
-
-
-def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
-    return view_identity(settings.definition.view_location, store.storage_options)
 
 
 def new_incarnation() -> str:

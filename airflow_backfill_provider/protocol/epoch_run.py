@@ -72,9 +72,11 @@ class EpochRun:
     def commit(self, writes: EpochWrites) -> EpochCommit:
         """Commit state and log; both follow from the pinned barrier and the view's commits."""
         seconds = {**self.prepared, **writes.seconds}
+        counted = self.rows_present(self.barrier, writes)
         with stage_of(StageKind.ACCOUNT).entered(seconds):
-            present = self.engine.account(self.settings, self.barrier, self.rows_present(self.barrier, writes))
-        state, tables = self.commit_state(self.barrier, writes, seconds)
+            present = self.engine.account(self.settings, self.barrier, counted)
+        read = _with_found(writes, counted=counted, present=present)
+        state, tables = self.commit_state(self.barrier, read, seconds)
         tables = tables.model_copy(update={"rows_present": present})
         commit = self.committed(self.barrier, state, tables, replace(writes, seconds=seconds))
         with stage_of(StageKind.COMMIT_LOG).entered(seconds):
@@ -140,6 +142,22 @@ class EpochRun:
             committed_at=self.clock(),
             given_up=done.given_up is not None,
         )
+
+
+def _with_found(writes: EpochWrites, *, counted: int | None, present: int | None) -> EpochWrites:
+    """
+    Return an epoch's writes, with the rows that no chunk has read among those of its chunk.
+
+    Only a repair of everything finds such rows: it reads all rows, and their number takes the place of earlier counts.
+
+    :param counted: the rows present by the epochs' own counts.
+    :param present: the rows present.
+    """
+    if counted is None or present is None or present <= counted:
+        return writes
+    rows = dict(writes.snapshot_rows)
+    rows[0] = rows.get(0, 0) + present - counted
+    return replace(writes, snapshot_rows=rows)
 
 
 def reported_by(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.datetime) -> EpochReport:

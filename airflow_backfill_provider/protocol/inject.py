@@ -18,7 +18,8 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.core.visibility import may_wait
-from airflow_backfill_provider.lake.lost_view import REMEDY, why_view_is_lost
+from airflow_backfill_provider.core.watchdog import LOST_VIEW_REMEDY
+from airflow_backfill_provider.lake.lost_view import why_view_is_lost
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.decision import (
     Basis,
@@ -138,7 +139,7 @@ def _require_view(store: BackfillStore, basis: Basis) -> None:
     """
     written = None if basis.commit is None else basis.commit.tables
     if lost := why_view_is_lost(basis.settings, written, store.storage_options):
-        raise MaterializedViewError(f"{lost}; {REMEDY}")
+        raise MaterializedViewError(f"{lost}; {LOST_VIEW_REMEDY}")
 
 
 def _previous(store: BackfillStore, settings: JobSettings, end: LogEnd) -> tuple[Barrier | None, EpochCommit | None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
@@ -22,9 +22,13 @@ from airflow_backfill_provider.core.rate_limit import AUTO, AskedRate, RateLimit
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 from airflow_backfill_provider.protocol import Clock, clean_up_after_cancelling, utc_now
+from airflow_backfill_provider.protocol.beginnings import cancel_uncreated
 from airflow_backfill_provider.protocol.successor_tables import delete_unused, steered
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_KEYS = 10_000
 """The most keys in one repair; the barrier pins each of them."""
@@ -139,6 +143,22 @@ def repair_job(
         )
 
     return store.change_settings(apply)
+
+
+def cancel(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> JobSettings | None:
+    """
+    Stop a job for good; of a job that was never created, remove what its creation left.
+
+    :returns: the settings in force; ``None`` if the job was never created.
+    :raises JobNotCreatedError: if it was never created, and there is nothing to remove.
+    :raises InvalidJobError: if the control tables belong to another job.
+    """
+    if not backfill.store.created():
+        cancel_uncreated(backfill.job, backfill.store, backfill.upstream)
+        return None
+    # The definition may have been edited since the creation, but must still be of the same job.
+    backfill.settings()
+    return cancel_job(store=backfill.store, requested_by=requested_by, clock=clock)
 
 
 def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:

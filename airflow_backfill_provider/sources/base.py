@@ -19,7 +19,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 
@@ -314,6 +314,18 @@ class Source(ABC):
         ``lake/key_index.py`` has what an index over Arrow tables needs.
         """
 
+    def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> int | None:
+        """
+        Return how many of a job's rows lie in some ranges of keys as of an offset, without reading them on Spark.
+
+        An epoch compares it with what it read, before it writes.
+
+        :param ranges: ranges that do not overlap.
+        :returns: ``None``, the default, if it cannot be known, or only by reading very many keys.
+        """
+        del settings, offset, ranges
+        return None
+
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
         """
         Return each (vnode, key) of a job that changed in ``(after, up_to]``, for planning.
@@ -349,6 +361,15 @@ class Source(ABC):
         return self.present is None
 
     # --------------------------------------------------------------------------------------------------- Spark
+
+    @property
+    def serves_several_epochs(self) -> bool:
+        """
+        Whether a process may keep the source open from epoch to epoch; by default it opens a new one for each.
+
+        Only if all that the source keeps of the upstream belongs to an offset, so that it is never out of date.
+        """
+        return False
 
     @abstractmethod
     def reader(self, spark: SparkSession) -> SourceReader:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.job_rows import JobRows
@@ -65,9 +66,9 @@ class InPlaceChunk:
     """
     A chunk read from the upstream itself.
 
-    Spark skips files that have no keys of the chunk according to their statistics. If the number of rows found cannot
-    be right, or no later chunk would reveal a missing row, the rows are counted again without skipping. If that finds
-    another number, the rows are also read without skipping.
+    Spark skips files that have no keys of the chunk according to their statistics. If the number of rows found is
+    another one than the account has, or no later chunk would reveal a missing row, the rows are counted again without
+    skipping. If that finds another number, the rows are also read without skipping.
 
     :param job_rows: the upstream's rows that belong to the job.
     :param upstream: the rows as of the chunk's offset.
@@ -118,6 +119,36 @@ class InPlaceChunk:
         return _CountedRows(rows, self.job_rows.measure_chunk(rows, expected=most))
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnskippedChunk:
+    """
+    A chunk read from the upstream itself, without skipping any file.
+
+    :param job_rows: the upstream's rows that belong to the job.
+    :param selected: the rows in the chunk's ranges, without data skipping.
+    :param expected: about how many.
+    """
+
+    job_rows: JobRows
+    selected: DataFrame
+    expected: int
+
+    def rows(self) -> DataFrame:
+        """Return the rows."""
+        return self.selected
+
+    def count(self) -> dict[int, int]:
+        """Count the rows, reading the key columns only."""
+        return {0: self._count} if self._count else {}
+
+    def require_sound(self) -> None:
+        """Do nothing: counting checks every key."""
+
+    @cached_property
+    def _count(self) -> int:
+        return self.job_rows.measure_chunk(self.selected, expected=self.expected)
+
+
 class InPlaceReader(SnapshotReader):
     """
     Reads chunks from the upstream itself; has no tables.
@@ -138,4 +169,15 @@ class InPlaceReader(SnapshotReader):
                 offset=barrier.chunk_offset,
                 account=self._context.account,
             )
+        )
+
+    def chunk_after(self, error: Exception, barrier: Barrier, ranges: Sequence[KeyRange]) -> Chunk | None:
+        """Return the rows without data skipping, if rows are missing; they may be missing in the chunk."""
+        if not isinstance(error, MissingRowsError):
+            return None
+        context, offset = self._context, barrier.chunk_offset
+        return UnskippedChunk(
+            job_rows=context.job_rows,
+            selected=context.rows_at(offset).filter(unskipped(in_any(context.job_rows.scan, ranges))),
+            expected=context.account.bounds(offset, ranges).at_most,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faults.mutants.killers import (
+    COUNTED_CHUNKS,
     CRASH_POINTS,
     EPOCHS,
     GIVING_UP,
@@ -178,6 +179,26 @@ MUTANTS = (
         old="if counted != rows_present:",
         new="if False:",
         killers=(f"{SUSPECT_STATISTICS}::test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished",),
+        spark=True,
+    ),
+    Mutant(
+        name="cut-files-guessed",
+        breaks="A chunk's count is only held against bounds, wherever its position cuts a file.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/row_account.py",
+        old="if exact is not None:",
+        new="if False:",
+        killers=(f"{COUNTED_CHUNKS}::test_rows_that_a_derived_condition_leaves_out_are_read_with_their_chunk",),
+        spark=True,
+    ),
+    Mutant(
+        name="missed-rows-believed",
+        breaks="Rows that earlier chunks and this one read are not held against those at or before the position.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/row_account.py",
+        old="return rows in self.bounds(offset, ranges)",
+        new="return True",
+        killers=(f"{COUNTED_CHUNKS}::test_rows_beyond_the_bounds_of_their_file_are_read_with_their_chunk",),
         spark=True,
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CHUNK_PLAN, HIDDEN_ROWS, ROW_COUNTS
+from faults.mutants.killers import CHUNK_PLAN, HIDDEN_ROWS, MOVED_VALUES, ROW_COUNTS
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -29,8 +29,17 @@ MUTANTS = (
         breaks="Keys of rows that a deletion vector hides are read.",
         invariant="I4",
         file="airflow_backfill_provider/lake/chunk_keys.py",
-        old="mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None",
+        old="mask = (self._masks or {}).get(file.path) if file.hidden_rows or not file.is_exact else None",
         new="mask = None",
         killers=(f"{CHUNK_PLAN}::test_rows_that_deletion_vectors_hide_are_not_planned_for",),
+    ),
+    Mutant(
+        name="copied-rows-believed",
+        breaks="Rows that an UPDATE, MERGE or DELETE copies may get other partition values.",
+        invariant="I6",
+        file="airflow_backfill_provider/lake/moved_values.py",
+        old="return bool(changes) and log.has_vague_times() and _moves_beside(log, changes, kinds_of_changes)",
+        new="return False",
+        killers=(f"{MOVED_VALUES}::test_rows_that_a_statement_only_copies_keep_their_values",),
     ),
 )

@@ -7,10 +7,10 @@ from faults.mutants.killers import (
     ARRANGEMENT,
     ARRANGEMENT_PLANNING,
     CHUNK_PLAN,
+    COUNTED_CHUNKS,
     EPOCHS,
     FOREIGN_HISTORY,
     NO_SHUFFLE_SCAN,
-    SUSPECT_STATISTICS,
     VNODE_SCAN,
 )
 from faults.mutants.mutant import Mutant
@@ -138,7 +138,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/in_place_reader.py",
         old="if found.count and found.count in bounds and not is_last:",
         new="if True:",
-        killers=(f"{SUSPECT_STATISTICS}::test_a_file_with_wrong_bounds_loses_no_row",),
+        killers=(f"{COUNTED_CHUNKS}::test_a_chunk_that_is_read_step_by_step_is_counted_before_it_is_written",),
         spark=True,
     ),
 )

@@ -157,17 +157,16 @@ def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
 
     Of a job that was never created, remove what a create that died left in its database.
     """
-    from airflow_backfill_provider.cli.jobs import created_job, open_job, user
-    from airflow_backfill_provider.protocol import beginnings, mutations
+    from airflow_backfill_provider.cli.jobs import open_job, user
+    from airflow_backfill_provider.protocol import mutations
 
-    opened = open_job(job)
-    if not opened.store.created():
-        beginnings.cancel_uncreated(opened.job, opened.store, opened.upstream)
-        typer.echo(f"{opened.job.name}: was not created; what was left of it is removed")
-        return
-    backfill, before = created_job(job)
-    settings = mutations.cancel_job(store=backfill.store, requested_by=user())
-    say_changed(before, settings, "cancelled; rebuild starts it over")
+    backfill = open_job(job)
+    before = backfill.settings() if backfill.store.created() else None
+    settings = mutations.cancel(backfill, requested_by=user())
+    if before is None or settings is None:
+        typer.echo(f"{backfill.job.name}: was not created; what was left of it is removed")
+    else:
+        say_changed(before, settings, "cancelled; rebuild starts it over")
 
 
 def _repair_what_differs(job: Path, *, master: str | None, conf: list[str] | None, debug: bool) -> None:

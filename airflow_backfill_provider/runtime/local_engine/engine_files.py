@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import uuid
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.lake.record_files import replace_file
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess, Listeners
 
 HOST = "localhost"
@@ -160,9 +160,4 @@ def make_token() -> str:
 
 def write_private(file: Path, text: str) -> None:
     """Replace a file with one that only its owner may read."""
-    # Threads of one process must not share a temporary file.
-    new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY_FILE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(text)
-    new.replace(file)
+    replace_file(file, text.encode(), mode=_OWNER_ONLY_FILE)

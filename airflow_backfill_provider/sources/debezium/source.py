@@ -51,6 +51,11 @@ class DebeziumSource(EventTableSource):
         """The database's table, if its present rows are read."""
         return None if self.upstream.snapshot is None else SnapshotTable(self.upstream.snapshot)
 
+    @property
+    def serves_several_epochs(self) -> bool:
+        """Unless it describes the database's table: that may change between epochs."""
+        return self.upstream.snapshot is None
+
     def begin(self, job: str) -> HistoryPoint:
         """Return the newest version: present rows need only the changes since."""
         del job

@@ -9,6 +9,7 @@ files of changes is counted by these, because an epoch reads nothing else of it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +20,8 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from airflow_backfill_provider.lake.delta_log import changes_rows
+from airflow_backfill_provider.lake.delta_log import DeltaLog, changes_rows
+from airflow_backfill_provider.lake.storage import data_file_errors
 
 _KIND = "_change_type"
 
@@ -48,6 +50,23 @@ def changed_rows(actions: Sequence[Action], storage: arrow_fs.FileSystem) -> int
     return sum(_count(_statistics(content).get("numRecords")) or 0 for content in changes)
 
 
+def kinds_of_changes(log: DeltaLog, file: Mapping[str, Any]) -> Counter[str]:
+    """
+    Return how many rows of each kind a file of changes has, such as ``update_postimage``.
+
+    :param file: its entry in the log.
+    :raises DataFileError: if it is damaged or gone.
+    """
+    path = unquote(str(file["path"]))
+    with data_file_errors(log.storage, log.location, path):
+        return Counter(_kinds_in(log.storage, path).to_pylist())
+
+
+def _kinds_in(storage: arrow_fs.FileSystem, path: str) -> pa.ChunkedArray:
+    with storage.open_input_file(path) as file:
+        return pq.read_table(file, columns=[_KIND])[_KIND]
+
+
 def _in_change_files(actions: Sequence[Action], storage: arrow_fs.FileSystem) -> int | None:
     """
     Return how many rows a commit's change files have, by the largest one and the sizes of the others.
@@ -59,8 +78,7 @@ def _in_change_files(actions: Sequence[Action], storage: arrow_fs.FileSystem) ->
     if largest is None:
         return None
     try:
-        with storage.open_input_file(unquote(str(largest["path"]))) as file:
-            kinds = pq.read_table(file, columns=[_KIND])[_KIND]
+        kinds = _kinds_in(storage, unquote(str(largest["path"])))
     except (OSError, KeyError, DeltaError, pa.ArrowException):
         return None
     # An updated row is there twice, before and after.

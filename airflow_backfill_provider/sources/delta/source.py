@@ -23,7 +23,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
 )
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
@@ -33,16 +33,17 @@ from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSin
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
+from airflow_backfill_provider.lake.rows_in_ranges import RowsInRanges
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.lake.window_changes import window_changes
-from airflow_backfill_provider.lake.written import Written
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
 from airflow_backfill_provider.sources.delta.numbered_files import DeltaNumberedFiles
+from airflow_backfill_provider.sources.delta.open_versions import OpenVersions
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
 from airflow_backfill_provider.sources.description import other_table
@@ -67,8 +68,8 @@ class DeltaSource(Source):
         self._name = name
         self._options = dict(storage_options or {})
         self._log = DeltaLog(path, self._options)
-        self._described: DataFiles | None = None
-        self._described_as: Written | None = None
+        self._versions = OpenVersions(self._log, lambda version: self._files_of(self._open(version)))
+        self._counted: tuple[DataFiles, str, RowsInRanges] | None = None
 
     @property
     def location(self) -> str:
@@ -98,7 +99,7 @@ class DeltaSource(Source):
 
         :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
         """
-        table = self._opened(None if offset is None else version_of(offset))
+        table = self._versions.as_listed(None if offset is None else version_of(offset)).table
         metadata, schema = table.metadata(), TableSchema.of(table.schema().to_json())
         return DeltaDescription(
             location=self._path,
@@ -292,6 +293,15 @@ class DeltaSource(Source):
         vnodes = JobVnodes.of(settings.definition, settings.types)
         return chunk_files(self.files_at(offset), settings.key_order, vnodes)
 
+    def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> int | None:
+        """Return how many rows lie in some ranges, by the log and the keys of the files that the ranges cut."""
+        files = self.files_at(offset)
+        known = self._counted
+        if known is None or known[:2] != (files, settings.incarnation):
+            vnodes = JobVnodes.of(settings.definition, settings.types)
+            known = self._counted = files, settings.incarnation, RowsInRanges(files, settings.key_order, vnodes)
+        return known[2].count(ranges)
+
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
         """
         Return each (vnode, key) of a job that changed in ``(after, up_to]``.
@@ -307,12 +317,14 @@ class DeltaSource(Source):
 
     def files_at(self, offset: Offset) -> DataFiles:
         """Return the data files of a version."""
-        version = version_of(offset)
-        if self._described is None or self._described.version != version:
-            self._described, self._described_as = self._files_of(self._open(version)), self._log.as_listed(version)
-        return self._described
+        return self._versions.files(version_of(offset))
 
     # --------------------------------------------------------------------------------------------------- Spark
+
+    @property
+    def serves_several_epochs(self) -> bool:
+        """It keeps versions, which never change."""
+        return True
 
     def reader(self, spark: SparkSession) -> SourceReader:
         """Return the reader of versions and of the change data feed."""
@@ -327,15 +339,6 @@ class DeltaSource(Source):
 
     def _files_of(self, table: DeltaTable) -> DataFiles:
         return DataFiles(table, self._path, self._options)
-
-    def _opened(self, version: int | None) -> DeltaTable:
-        """Return the table at a version, and keep it open as long as listings of the log have the same commit there."""
-        described = self._described
-        listed = None if version is None else self._log.as_listed(version)
-        if described is None or described.version != version or listed is None or listed != self._described_as:
-            described = self._described = self._files_of(self._open(version))
-            self._described_as = listed
-        return described.table
 
     def _open(self, version: int | None) -> DeltaTable:
         try:

@@ -12,6 +12,7 @@ from airflow_backfill_provider.lake.log_state import Action, log_state
 from airflow_backfill_provider.lake.moved_values import moves_values
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors
+from airflow_backfill_provider.sources.delta.changed_rows import kinds_of_changes
 
 COMMITS_WORTH_READING = 50
 _READERS = 8
@@ -88,7 +89,7 @@ def require_used_columns(
 
 def require_kept_values(log: DeltaLog, window: tuple[int, int], partitioned: Mapping[str, str]) -> None:
     """
-    Refuse a window in which a rewrite gave rows other values and recorded no change.
+    Refuse a window in which a commit gave rows other values and recorded no change of them.
 
     :param window: the versions, ``(from_version, to_version]``.
     :param partitioned: used partition column, by its name in the log → its type, as Delta writes it.
@@ -98,7 +99,10 @@ def require_kept_values(log: DeltaLog, window: tuple[int, int], partitioned: Map
         return
 
     def moves(version: int) -> bool:
-        return moves_values(log.rewritten_files(version), partitioned, lambda: _files_before(log, version))
+        files = log.rewritten_files(version)
+        return moves_values(
+            files, partitioned, lambda: _files_before(log, version), lambda entry: kinds_of_changes(log, entry)
+        )
 
     versions = range(window[0] + 1, window[1] + 1)
     with ThreadPoolExecutor(max_workers=_READERS) as readers:
@@ -107,9 +111,9 @@ def require_kept_values(log: DeltaLog, window: tuple[int, int], partitioned: Map
         )
     if moved is not None:
         raise ChangeFeedGapError(
-            f"version {moved} of {log.location} rewrote files without recording a change, but gave rows other values "
-            f"of the partition columns {', '.join(partitioned)}, as an OPTIMIZE in a session with another time "
-            "zone does; rebuild the job, and let all writers of the table use one time zone"
+            f"version {moved} of {log.location} rewrote files and recorded no change of some rows, but gave them other "
+            f"values of the partition columns {', '.join(partitioned)}, as an OPTIMIZE, UPDATE, MERGE or DELETE in a "
+            "session with another time zone does; rebuild the job, and let all writers of the table use one time zone"
         )
 
 

@@ -101,6 +101,10 @@ class EventTableSource(DeltaSource):
         """Return all events as one block, and an index that reads their keys."""
         return self.blocks(offset, settings.key_order), _EventKeys(self, offset, settings.key_order)
 
+    def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> None:
+        """Return ``None``: a key has several events, and its row may be deleted."""
+        del settings, offset, ranges
+
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> None:
         """Return ``None``: only Spark nets events."""
         del settings, after, up_to

@@ -83,6 +83,45 @@ def test_a_compaction_that_reads_timestamps_in_another_zone_is_refused(lakehouse
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+MERGE = "MERGE INTO {upstream} AS t USING (SELECT 0L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET amount = 7"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param("UPDATE {upstream} SET amount = 7 WHERE id = 0", id="update"),
+        exhaustive("DELETE FROM {upstream} WHERE id = 0", name="delete"),
+        exhaustive(MERGE, name="merge"),
+    ],
+)
+def test_rows_that_a_statement_in_another_zone_only_copies_are_missed_by_no_epoch(
+    lakehouse: Lakehouse, statement: str
+) -> None:
+    """I6: the change data feed has a change of one row, and Delta gives another instant to all rows of its file."""
+    lakehouse.sql(
+        "CREATE TABLE {upstream} (id BIGINT, amount BIGINT, at TIMESTAMP) USING delta PARTITIONED BY (at) "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'false')"
+    )
+    for first in (0, 4):
+        lakehouse.sql(
+            "INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, id, TIMESTAMP'2026-01-01 00:00:00Z' "
+            f"FROM range({first}, {first + 4})"
+        )
+        without_zone(lakehouse, first // 4 + 1)
+    lakehouse.create()
+    lakehouse.finish()
+    lakehouse.sql("UPDATE {upstream} SET amount = 5 WHERE id = 4")
+    lakehouse.finish()
+    lakehouse.assert_truth()
+    session = lakehouse.spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    session.sql(statement.replace("{upstream}", lakehouse.upstream))
+    epochs = lakehouse.backfill.store.last_epoch()
+    with pytest.raises(ChangeFeedGapError, match="version 4 .* other values of the partition columns at"):
+        lakehouse.inject()
+    assert lakehouse.backfill.store.last_epoch() == epochs
+
+
 def without_zone(lakehouse: Lakehouse, version: int) -> None:
     """Write a commit's partition values as older writers do."""
     commit = Path(lakehouse.upstream_path, "_delta_log", f"{version:020d}.json")

@@ -105,6 +105,13 @@ def test_a_finished_job():
     assert status.vnodes.completed == 4
 
 
+def test_a_finished_view_has_read_all_of_its_snapshot_also_if_rows_came_later():
+    """It does not say finished with 800 of 1,000 rows: the others came as changes."""
+    barriers, commits = running(3, completed=True)
+    status = status_of(Completed((9,), 800), barriers, commits, latest=2)
+    assert (status.finished, status.rows_read, status.rows_estimated) == (True, 800, 800)
+
+
 def test_a_view_that_is_gone_is_neither_finished_nor_verified():
     """I6: control tables say how far a backfill is, and not whether anybody deleted its view."""
     barriers, commits = running(2, rows=200, completed=True, state_epoch=2)

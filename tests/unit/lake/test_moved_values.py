@@ -1,8 +1,9 @@
-"""Whether a commit without change rows gives rows other values of a partition column."""
+"""Whether a commit gives rows other values of a partition column, and records no change of them."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -15,9 +16,13 @@ def entry(path, text, rows=1, *, hidden=0, **fields):
     return {"path": path, "partitionValues": {"p": text}, "dataChange": False, **stats, **vector, **fields}
 
 
-def moves(removed, added, *, kind="string", before=None):
-    actions = [*({"remove": file} for file in removed), *({"add": file} for file in added)]
-    return moves_values(actions, {"p": kind}, lambda: before or {})
+def moves(removed, added, *, changes=(), kind="string", before=None):
+    files = [
+        *(("remove", file) for file in removed),
+        *(("add", file) for file in added),
+        *(("cdc", {"partitionValues": {"p": text}, "kinds": kinds}) for text, kinds in changes),
+    ]
+    return moves_values(files, {"p": kind}, lambda: before or {}, lambda entry: Counter(entry["kinds"]))
 
 
 def test_a_compaction_of_each_partition_moves_nothing():
@@ -76,6 +81,49 @@ def test_entries_without_values_are_looked_up_in_the_version_before():
 def test_commits_that_record_changes_and_those_that_only_add_are_left_alone():
     assert not moves([entry("a", "x", dataChange=True)], [entry("b", "y", dataChange=True)])
     assert not moves([], [entry("b", "y")])
+
+
+MIDNIGHT, EIGHT, SIXTEEN = "2026-01-01 00:00:00", "2026-01-01T08:00:00Z", "2026-01-01T16:00:00Z"
+UPDATED = {"update_preimage": 1, "update_postimage": 1}
+OF_THE_COLUMN = [(MIDNIGHT, {"update_preimage": 1}), (EIGHT, {"update_postimage": 1})]
+
+
+def changed(path, text, rows):
+    return entry(path, text, rows, dataChange=True)
+
+
+@pytest.mark.parametrize(
+    ("added", "changes", "is_moved"),
+    [
+        ([("b", EIGHT, 4)], [(EIGHT, UPDATED)], True),
+        ([("b", EIGHT, 3)], [(EIGHT, {"delete": 1})], True),
+        ([("b", EIGHT, None)], [(EIGHT, UPDATED)], True),
+        ([("b", "2026-01-01T00:00:00Z", 4)], [("2026-01-01T00:00:00Z", UPDATED)], False),
+        ([("b", MIDNIGHT, 3), ("c", EIGHT, 1)], OF_THE_COLUMN, False),
+        ([("b", MIDNIGHT, None), ("c", EIGHT, 1)], OF_THE_COLUMN, False),
+        ([("b", MIDNIGHT, 3)], [(MIDNIGHT, {"delete": 1})], False),
+        ([("b", MIDNIGHT, 4), ("c", SIXTEEN, 2)], [(SIXTEEN, {"insert": 2})], False),
+        ([("b", MIDNIGHT, 5)], [(MIDNIGHT, UPDATED)], False),
+        ([("b", EIGHT, 4)], [], False),
+    ],
+    ids=[
+        "an update copies three rows", "a delete copies three rows", "without numbers of rows", "the same instant",
+        "an update of the column", "the same without numbers of rows", "a delete", "a merge that inserts",
+        "wrong numbers of rows", "an overwrite",
+    ],
+)  # fmt: skip
+def test_rows_that_a_statement_only_copies_keep_their_values(added, changes, is_moved):
+    """I6: a session in another zone moves them, and records changes only of the rows that it changes."""
+    files = [changed(*file) for file in added]
+    assert moves([changed("a", MIDNIGHT, 4)], files, changes=changes, kind="timestamp") is is_moved
+
+
+def test_files_of_changes_are_read_only_if_a_time_has_no_zone():
+    """All sessions read the other texts in the same way."""
+    wrong = [(EIGHT, {"no such kind": 1})]
+    assert not moves([changed("a", EIGHT, 4)], [changed("b", SIXTEEN, 4)], changes=wrong, kind="timestamp")
+    assert not moves([changed("a", MIDNIGHT, 4)], [changed("b", EIGHT, 4)], changes=wrong, kind="timestamp_ntz")
+    assert moves([changed("a", MIDNIGHT, 4)], [changed("b", EIGHT, 4)], changes=wrong, kind="timestamp")
 
 
 @pytest.mark.parametrize(

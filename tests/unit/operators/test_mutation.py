@@ -205,3 +205,13 @@ def test_a_repair_is_pinned_once_with_what_was_chosen(arranged: Lake):
 def test_a_repair_of_something_that_the_job_does_not_have_is_refused(arranged: Lake, chosen, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(RepairBackfillOperator, arranged, **chosen)
+
+
+def test_cancelling_a_job_that_was_never_created_removes_what_its_creation_left(orders: Lake, monkeypatch):
+    """As the command line does: a creation that died may have left a replication slot."""
+    left = ["a slot"]
+    monkeypatch.setattr(type(orders.backfill.upstream), "undo_begin", lambda _, job: bool(left and left.pop()))
+    assert execute(CancelBackfillOperator, orders) == {"name": "small_orders", "cancelled": True}
+    assert left == []
+    with pytest.raises(AirflowFailException, match="was not created yet, and has nothing to remove"):
+        execute(CancelBackfillOperator, orders)

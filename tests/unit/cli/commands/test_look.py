@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,14 @@ from airflow_backfill_provider.cli.commands import look
 from airflow_backfill_provider.protocol import mutations
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
+
+def everything_of(job):
+    """Return each file and folder of a job with its size and the time of its last change."""
+    defined = job.backfill.job
+    places = map(Path, (defined.upstream.location, defined.view_location, defined.state, job.file.parent))
+    found = {path for place in places for path in (place, *place.rglob("*")) if path.exists()}
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
 def status_of(job):
@@ -125,3 +134,37 @@ def test_the_map_of_vnodes_shows_where_each_is(created):
     output = created("status").stdout
     assert "█" * done + "▒" + "·" * left in output
     assert f"in progress vnode {begun['first']} (" in output
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 4])
+def test_commands_that_only_look_write_nothing(created, monkeypatch, epochs):
+    """Neither to the upstream, nor to the view, nor to the control tables, nor beside them."""
+    for _ in range(epochs):
+        assert created("run").exit_code == 0
+    before = everything_of(created)
+    assert any("/_delta_log/" in path for path in before)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(look, "time", SimpleNamespace(sleep=interrupt))
+    for command in (["plan"], ["plan", "--json"], ["status"], ["status", "--json"], ["watch"]):
+        assert created(*command).exit_code in {0, 130}
+        assert everything_of(created) == before, command
+
+
+def test_a_plan_of_a_job_that_was_not_created_writes_nothing(job):
+    before = everything_of(job)
+    assert job("plan").exit_code == 0
+    assert everything_of(job) == before
+
+
+def test_a_verification_writes_only_its_own_record(created):
+    assert created("run", "--until-finished").exit_code == 0
+    before = everything_of(created)
+    assert created("verify").exit_code == 0
+    after = everything_of(created)
+    state = created.backfill.job.state
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert changed
+    assert {path for path in changed if "/verifications" not in path} <= {state}
