@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructField, StructType
 
@@ -22,6 +23,9 @@ from airflow_backfill_provider.sources.file_log.rows import (
 )
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+_CHAR_OR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under this name a column's metadata has its type in SQL. Spark pads CHAR(n) where it reads a column that has this."""
 
 
 class AppendOnlyReader(FileLogReader[AppendOnlySource]):
@@ -61,7 +65,10 @@ class AppendOnlyReader(FileLogReader[AppendOnlySource]):
             for field in fields
             if field["name"] in partitioned
         }
-        return with_places(self._spark, found, self._source.location, parts, columns, partitions)
+        placed = with_places(self._spark, found, self._source.location, parts, columns, partitions)
+        return placed.withColumns(
+            {field["name"]: _padded(field) for field in fields if field["name"] in partitioned and _char_length(field)}
+        )
 
 
 def _stored_name(field: Mapping[str, Any]) -> str:
@@ -70,12 +77,35 @@ def _stored_name(field: Mapping[str, Any]) -> str:
 
 def _physical(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return a field under the name that it has in files."""
-    return {"name": _stored_name(field), "type": _parts(field["type"], _physical), "nullable": True, "metadata": {}}
+    return {
+        "name": _stored_name(field),
+        "type": _parts(field["type"], _physical),
+        "nullable": True,
+        "metadata": _char(field),
+    }
 
 
 def _plain(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return a field without what affects no value."""
     return {"name": field["name"], "type": _parts(field["type"], _plain), "nullable": True, "metadata": {}}
+
+
+def _char(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata by which Spark pads a column, also within nested ones."""
+    metadata = field.get("metadata", {})
+    return {name: metadata[name] for name in (_CHAR_OR_VARCHAR,) if name in metadata}
+
+
+def _char_length(field: Mapping[str, Any]) -> int:
+    """Return n of a column of type CHAR(n); 0 for all others."""
+    found = re.fullmatch(r"char\((\d+)\)", str(_char(field).get(_CHAR_OR_VARCHAR, "")), re.IGNORECASE)
+    return int(found[1]) if found else 0
+
+
+def _padded(field: Mapping[str, Any]) -> Column:
+    """Return a partition column of type CHAR(n), which Spark does not pad because it is in no file."""
+    value, length = column(field["name"]), _char_length(field)
+    return F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
 
 
 def _parts(kind: Any, of_field: Any) -> Any:
