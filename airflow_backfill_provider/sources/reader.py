@@ -52,6 +52,15 @@ class SourceReader(ABC):
         A source that cannot go back leaves out those of :meth:`unsettled`.
         """
 
+    def rows_to_verify(self, offset: Offset) -> DataFrame:
+        """
+        Return what :meth:`rows` does, for a verification; by default from there.
+
+        If there is a second way to read the rows that shares less with :meth:`rows_of` and :meth:`changes`, this one
+        goes it: a verification does not find the mistakes that both sides make.
+        """
+        return self.rows(offset)
+
     def unsettled(self, offset: Offset) -> DataFrame | None:
         """
         Return the keys that :meth:`rows`, as called last, leaves out because they have changed since the offset.

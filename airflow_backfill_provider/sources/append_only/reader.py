@@ -11,6 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructField, StructType
 
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.sources.append_only.delta_scan import scanned_rows
 from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.file_log.entries import FilePart
@@ -37,6 +39,11 @@ class AppendOnlyReader(FileLogReader[AppendOnlySource]):
 
     :param source: the table.
     """
+
+    def rows_to_verify(self, offset: Offset) -> DataFrame:
+        """Return the rows up to an offset whose files are left, by Delta's own scan."""
+        parts = self.parts_left(offset)
+        return scanned_rows(self._spark, self._source.verified_files, parts) if parts else self.empty()
 
     def read(self, parts: Sequence[FilePart]) -> DataFrame:
         """Return the rows of parts of files."""

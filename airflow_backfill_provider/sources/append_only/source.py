@@ -27,6 +27,7 @@ from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
 from airflow_backfill_provider.sources.append_only.commits import WHAT_TO_DO, AppendedFiles
 from airflow_backfill_provider.sources.append_only.description import AppendOnlyDescription
+from airflow_backfill_provider.sources.append_only.verified_files import VerifiedFiles
 from airflow_backfill_provider.sources.append_only.watch import AppendOnlyWatch
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.delta.source import DeltaSource
@@ -243,6 +244,13 @@ class AppendOnlySource(FileLogSource):
         from airflow_backfill_provider.sources.append_only.reader import AppendOnlyReader
 
         return AppendOnlyReader(spark, self)
+
+    @property
+    def verified_files(self) -> VerifiedFiles:
+        """Makes tables of chosen files, for verifications."""
+        return VerifiedFiles(
+            log=self._log, version=self._version(), file_log=self.upstream.file_log, storage_options=self._options
+        )
 
     @property
     def _mapping(self) -> str:

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.verification import verifier
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
@@ -243,7 +244,26 @@ def test_values_are_those_of_deltas_own_scan(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query(
         "SELECT id, code, nested, nullif(part, '   ') AS part, nullif(day, '') AS day, at, number FROM {upstream}"
     )
+    lakehouse.sql("OPTIMIZE {upstream}")
     lakehouse.assert_truth()
+
+
+def test_a_verification_does_not_share_the_mistakes_of_epochs(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I1: Delta's own scan finds the values, also in files that are compacted."""
+    lakehouse.sql("CREATE TABLE {upstream} (id BIGINT, code CHAR(4), day STRING) USING delta PARTITIONED BY (day)")
+    lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'ab', 'd' FROM range(9)")
+    monkeypatch.setattr("airflow_backfill_provider.sources.append_only.reader._char", lambda _: {})
+    create(lakehouse, query="SELECT * FROM upstream")
+    monkeypatch.setattr("airflow_backfill_provider.sources.append_only.commits.partition_values", lambda _: {})
+    lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'abcd', 'd' FROM range(11, 14)")
+    lakehouse.epoch()
+    lakehouse.sql("OPTIMIZE {upstream}")
+    outcome = verifier.compare_now(lakehouse.backfill, lakehouse.engine)
+    assert outcome.expected_rows == outcome.found_rows == 12
+    assert {key.columns for key in outcome.keys} == {("code",), ("day",)}
+    assert sum(difference.keys for difference in outcome.differences) == 12
 
 
 def append_elsewhere(events: Lakehouse, begin: int) -> None:
