@@ -19,6 +19,9 @@ from typing import Any
 Entry = Mapping[str, Any]
 Values = tuple[object, ...]
 
+CHAR = "char"
+"""The type of a column of type CHAR(n), which Delta calls a string."""
+
 _EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
 _TIMES = {"timestamp", "timestamp_ntz"}
 _PLAIN = {"string", "date", "binary"}
@@ -56,7 +59,7 @@ def moves_values(
     Return whether a commit rewrites rows without a change, and gives some of them other values.
 
     :param actions: the commit's entries.
-    :param types: partition column, by its name in the log → its type, as Delta writes it.
+    :param types: partition column, by its name in the log → its type, as Delta writes it, or ``char``.
     :param entries_before: returns path → entry of the files before the commit; called if an entry lacks its values.
     """
     rewritten = [
@@ -101,9 +104,12 @@ def partition_value(text: str | None, type_: str) -> object:
     """
     Return what a text in the log means, so that two texts for one value are equal.
 
-    :param text: the text; the empty one is null, for every type.
-    :param type_: the column's type, as Delta writes it.
+    :param text: the text; the empty one is null, for every type but CHAR(n).
+    :param type_: the column's type, as Delta writes it, or ``char``.
     """
+    if type_ == CHAR and text is not None:
+        # Delta's scan pads it, so a compaction writes blanks.
+        return text.rstrip(" ")
     if not text:
         return None
     if type_ == "boolean":

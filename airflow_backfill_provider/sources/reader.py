@@ -54,10 +54,10 @@ class SourceReader(ABC):
 
     def rows_to_verify(self, offset: Offset) -> DataFrame:
         """
-        Return what :meth:`rows` does, for a verification; by default from there.
+        Return the same rows as :meth:`rows`, for a verification.
 
-        If there is a second way to read the rows that shares less with :meth:`rows_of` and :meth:`changes`, this one
-        goes it: a verification does not find the mistakes that both sides make.
+        A verification does not find a mistake that both of its sides share. So if rows can be read in a second way,
+        without the code that epochs read them with, read them so here. By default, they are read by :meth:`rows`.
         """
         return self.rows(offset)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructField, StructType
 
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.schemas import CHAR_OR_VARCHAR, char_length
 from airflow_backfill_provider.sources.append_only.delta_scan import scanned_rows
 from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
 from airflow_backfill_provider.sources.by_key import column
@@ -25,9 +25,6 @@ from airflow_backfill_provider.sources.file_log.rows import (
 )
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
-
-_CHAR_OR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
-"""Under this name a column's metadata has its type in SQL. Spark pads CHAR(n) where it reads a column that has this."""
 
 
 class AppendOnlyReader(FileLogReader[AppendOnlySource]):
@@ -74,7 +71,7 @@ class AppendOnlyReader(FileLogReader[AppendOnlySource]):
         }
         placed = with_places(self._spark, found, self._source.location, parts, columns, partitions)
         return placed.withColumns(
-            {field["name"]: _padded(field) for field in fields if field["name"] in partitioned and _char_length(field)}
+            {field["name"]: _padded(field) for field in fields if field["name"] in partitioned and char_length(field)}
         )
 
 
@@ -100,18 +97,12 @@ def _plain(field: Mapping[str, Any]) -> dict[str, Any]:
 def _char(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata by which Spark pads a column, also within nested ones."""
     metadata = field.get("metadata", {})
-    return {name: metadata[name] for name in (_CHAR_OR_VARCHAR,) if name in metadata}
-
-
-def _char_length(field: Mapping[str, Any]) -> int:
-    """Return n of a column of type CHAR(n); 0 for all others."""
-    found = re.fullmatch(r"char\((\d+)\)", str(_char(field).get(_CHAR_OR_VARCHAR, "")), re.IGNORECASE)
-    return int(found[1]) if found else 0
+    return {name: metadata[name] for name in (CHAR_OR_VARCHAR,) if name in metadata}
 
 
 def _padded(field: Mapping[str, Any]) -> Column:
     """Return a partition column of type CHAR(n), which Spark does not pad because it is in no file."""
-    value, length = column(field["name"]), _char_length(field)
+    value, length = column(field["name"]), char_length(field)
     return F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
 
 

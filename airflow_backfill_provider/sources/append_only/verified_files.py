@@ -21,7 +21,7 @@ import pyarrow.fs as arrow_fs
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.lake.log_state import Action, LogState, log_state
+from airflow_backfill_provider.lake.log_state import Action, LogState, log_state, partition_values
 from airflow_backfill_provider.lake.numbered_log import write_numbered_log
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 from airflow_backfill_provider.lake.stored_files import stored_files
@@ -124,7 +124,7 @@ def _entry(file: FoundFile, logged: Action | None) -> Action:
         logged = {"path": quote(file.path), "partitionValues": json.loads(file.details or "{}")}
     return {
         "path": logged["path"],
-        "partitionValues": dict(logged.get("partitionValues") or {}),
+        "partitionValues": partition_values(logged),
         "size": file.size,
         "modificationTime": file.modified,
     }

@@ -256,6 +256,7 @@ def test_a_verification_does_not_share_the_mistakes_of_epochs(
     lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'ab', 'd' FROM range(9)")
     monkeypatch.setattr("airflow_backfill_provider.sources.append_only.reader._char", lambda _: {})
     create(lakehouse, query="SELECT * FROM upstream")
+    lakehouse.epoch()
     monkeypatch.setattr("airflow_backfill_provider.sources.append_only.commits.partition_values", lambda _: {})
     lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'abcd', 'd' FROM range(11, 14)")
     lakehouse.epoch()
