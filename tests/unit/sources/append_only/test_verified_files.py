@@ -41,7 +41,7 @@ def noted(path: str, day: str | None = "by epochs") -> FoundFile:
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     """A table that appended three files, compacted one, and hid rows of another."""
-    commits = [
+    commits: list[list[dict[str, Any]]] = [
         [PROTOCOL, METADATA, add("a%20b", "1"), add("c", "2")],
         [add("d", "")],
         [remove("c", "2"), add("c2", "2", dataChange=False), add("d", "", deletionVector={"storageType": "u"})],
