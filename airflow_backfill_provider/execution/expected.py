@@ -90,7 +90,7 @@ class _Read:
     def as_of(self, offset: Offset) -> DataFrame:
         """Return these rows as of an offset of the upstream, with their vnodes."""
         job, own = self._settings.definition, self._own
-        upstream = self._reader.rows(offset) if self._placed is None else self._placed()
+        upstream = self._reader.rows_to_verify(offset) if self._placed is None else self._placed()
         distribution = job.upstream.distribution_key
         vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
         types = {used.name: used.type for used in self._settings.upstream.columns}

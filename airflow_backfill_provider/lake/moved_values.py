@@ -21,6 +21,9 @@ from typing import Any
 Entry = Mapping[str, Any]
 Values = tuple[object, ...]
 
+CHAR = "char"
+"""The type of a column of type CHAR(n), which Delta calls a string."""
+
 _CHANGES = "cdc"
 _GOING = ("delete", "update_preimage")
 _COMING = ("insert", "update_postimage")
@@ -66,7 +69,7 @@ def moves_values(
     Return whether a commit gives rows other values, and records no change of them.
 
     :param files: the commit's files, each with its kind: ``add``, ``remove``, or ``cdc`` for a file of changes.
-    :param types: partition column, by its name in the log → its type, as Delta writes it.
+    :param types: partition column, by its name in the log → its type, as Delta writes it, or ``char``.
     :param entries_before: returns path → entry of the files before the commit; called if an entry lacks something.
     :param kinds_of_changes: returns how many rows of each kind a file of changes has; called for files of a commit that
         may move values, but not for all.
@@ -167,9 +170,12 @@ def partition_value(text: str | None, type_: str) -> object:
     """
     Return what a text in the log means, so that two texts for one value are equal.
 
-    :param text: the text; the empty one is null, for every type.
-    :param type_: the column's type, as Delta writes it.
+    :param text: the text; the empty one is null, for every type but CHAR(n).
+    :param type_: the column's type, as Delta writes it, or ``char``.
     """
+    if type_ == CHAR and text is not None:
+        # Delta's scan pads it, so a compaction writes blanks.
+        return text.rstrip(" ")
     if not text:
         return None
     if type_ == "boolean":

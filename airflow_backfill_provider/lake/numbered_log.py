@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -21,11 +21,13 @@ from airflow_backfill_provider.core.location import is_local, parent
 from airflow_backfill_provider.lake.deletion_vectors import vector_file
 from airflow_backfill_provider.lake.log_state import Action, LogState, partition_values
 from airflow_backfill_provider.lake.own_files import lies_outside
+from airflow_backfill_provider.lake.schemas import char_length
 from airflow_backfill_provider.lake.small_files import write_file
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.lake.stored_files import stored_files
 
 _MAPPING = "delta.columnMapping."
+_PHYSICAL_NAME = f"{_MAPPING}physicalName"
 _MODE, _MOST = f"{_MAPPING}mode", f"{_MAPPING}maxColumnId"
 _TABLE_FEATURES = 3
 """The first version of the protocol for readers that lists features by name."""
@@ -54,11 +56,12 @@ def write_numbered_log(
             "there; restore the log, or rebuild the job with strategy arrangement or no_shuffle"
         )
     fields = json.loads(state.metadata["schemaString"])["fields"]
+    padded = {field.get("metadata", {}).get(_PHYSICAL_NAME, field["name"]) for field in fields if char_length(field)}
     number = own_columns(field["name"] for field in fields).named("file")
     actions: list[dict[str, Action]] = [
         {"protocol": _protocol(state.protocol)},
         {"metaData": _metadata(state.metadata, number, location)},
-        *({"add": _file(state.files[path], table, number, index)} for index, path in enumerate(paths)),
+        *({"add": _file(state.files[path], table, padded, {number: str(index)})} for index, path in enumerate(paths)),
     ]
     written = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
     with storage_errors(location):
@@ -92,7 +95,7 @@ def _metadata(of_table: Action, number: str, location: str) -> Action:
     if mapping.get(_MODE, "none") != "none":
         most = int(mapping.get(_MOST, 0)) + 1
         mapping[_MOST] = str(most)
-        added["metadata"] = {f"{_MAPPING}id": most, f"{_MAPPING}physicalName": number}
+        added["metadata"] = {f"{_MAPPING}id": most, _PHYSICAL_NAME: number}
     schema["fields"].append(added)
     return {
         # The same in each attempt.
@@ -119,11 +122,15 @@ def _for_readers(value: Any) -> Any:
     return kept
 
 
-def _file(entry: Action, table: str, number: str, index: int) -> Action:
+def _file(entry: Action, table: str, padded: Collection[str], number: Mapping[str, str]) -> Action:
+    # Of a column of type CHAR, Delta's scan pads the empty text, so that it is one also in the original.
+    texts = {
+        name: "" for name, text in dict(entry.get("partitionValues") or {}).items() if text == "" and name in padded
+    }
     added = {
         **entry,
         "path": _absolute(entry["path"], table),
-        "partitionValues": {**partition_values(entry), number: str(index)},
+        "partitionValues": {**partition_values(entry), **texts, **number},
         "dataChange": False,
     }
     if vector := entry.get("deletionVector"):

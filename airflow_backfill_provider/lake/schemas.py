@@ -9,6 +9,7 @@ reads only those.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,6 +18,11 @@ from airflow_backfill_provider.core.settings import ResolvedUpstream
 
 _AFFECTS_NO_VALUE = frozenset({"metadata", "nullable", "containsNull", "valueContainsNull"})
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+CHAR_OR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under this name a column's metadata has its type in SQL. Spark pads CHAR(n) where it reads a column that has this."""
+
+_CHAR = re.compile(r"char\((\d+)\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,16 @@ class TableSchema:
             physical_names={},
             partitioned_by=frozenset(stored.get(name, name) for name in self.partitioned_by),
         )
+
+
+def char_length(field: Mapping[str, Any]) -> int:
+    """
+    Return n of a column of type CHAR(n), which Delta calls a string; 0 for all others.
+
+    :param field: the column in a table's schema.
+    """
+    found = _CHAR.fullmatch(str(field.get("metadata", {}).get(CHAR_OR_VARCHAR, "")))
+    return int(found[1]) if found else 0
 
 
 def is_still(created: str, found: str) -> bool:

@@ -52,6 +52,15 @@ class SourceReader(ABC):
         A source that cannot go back leaves out those of :meth:`unsettled`.
         """
 
+    def rows_to_verify(self, offset: Offset) -> DataFrame:
+        """
+        Return the same rows as :meth:`rows`, for a verification.
+
+        A verification does not find a mistake that both of its sides share. So if rows can be read in a second way,
+        without the code that epochs read them with, read them so here. By default, they are read by :meth:`rows`.
+        """
+        return self.rows(offset)
+
     def unsettled(self, offset: Offset) -> DataFrame | None:
         """
         Return the keys that :meth:`rows`, as called last, leaves out because they have changed since the offset.

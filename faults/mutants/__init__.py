@@ -38,6 +38,7 @@ from faults.mutants import (
     state,
     strategies,
     succession,
+    verifying,
 )
 from faults.mutants.mutant import Mutant
 
@@ -67,6 +68,7 @@ MUTANTS = (
     *announcing.MUTANTS,
     *files.MUTANTS,
     *guards.MUTANTS,
+    *verifying.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
 

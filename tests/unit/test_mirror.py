@@ -94,6 +94,7 @@ WITHOUT = {
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "sources/append_only/description.py": on_spark("test_append_only"),
+    "sources/append_only/delta_scan.py": on_spark("test_append_only"),
     "sources/append_only/reader.py": on_spark("test_append_only"),
     "sources/append_only/source.py": on_spark("test_append_only"),
     "sources/append_only/watch.py": on_spark("test_append_only"),

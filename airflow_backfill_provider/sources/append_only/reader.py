@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructField, StructType
 
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.schemas import CHAR_OR_VARCHAR, char_length
+from airflow_backfill_provider.sources.append_only.delta_scan import scanned_rows
 from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.file_log.entries import FilePart
@@ -33,6 +36,11 @@ class AppendOnlyReader(FileLogReader[AppendOnlySource]):
 
     :param source: the table.
     """
+
+    def rows_to_verify(self, offset: Offset) -> DataFrame:
+        """Return the rows up to an offset whose files are left, by Delta's own scan."""
+        parts = self.parts_left(offset)
+        return scanned_rows(self._spark, self._source.verified_files, parts) if parts else self.empty()
 
     def read(self, parts: Sequence[FilePart]) -> DataFrame:
         """Return the rows of parts of files."""
@@ -61,7 +69,10 @@ class AppendOnlyReader(FileLogReader[AppendOnlySource]):
             for field in fields
             if field["name"] in partitioned
         }
-        return with_places(self._spark, found, self._source.location, parts, columns, partitions)
+        placed = with_places(self._spark, found, self._source.location, parts, columns, partitions)
+        return placed.withColumns(
+            {field["name"]: _padded(field) for field in fields if field["name"] in partitioned and char_length(field)}
+        )
 
 
 def _stored_name(field: Mapping[str, Any]) -> str:
@@ -70,12 +81,29 @@ def _stored_name(field: Mapping[str, Any]) -> str:
 
 def _physical(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return a field under the name that it has in files."""
-    return {"name": _stored_name(field), "type": _parts(field["type"], _physical), "nullable": True, "metadata": {}}
+    return {
+        "name": _stored_name(field),
+        "type": _parts(field["type"], _physical),
+        "nullable": True,
+        "metadata": _char(field),
+    }
 
 
 def _plain(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return a field without what affects no value."""
     return {"name": field["name"], "type": _parts(field["type"], _plain), "nullable": True, "metadata": {}}
+
+
+def _char(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata by which Spark pads a column, also within nested ones."""
+    metadata = field.get("metadata", {})
+    return {name: metadata[name] for name in (CHAR_OR_VARCHAR,) if name in metadata}
+
+
+def _padded(field: Mapping[str, Any]) -> Column:
+    """Return a partition column of type CHAR(n), which Spark does not pad because it is in no file."""
+    value, length = column(field["name"]), char_length(field)
+    return F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
 
 
 def _parts(kind: Any, of_field: Any) -> Any:

@@ -19,13 +19,15 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
+from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log_state import log_state, partition_values
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
 from airflow_backfill_provider.sources.append_only.commits import WHAT_TO_DO, AppendedFiles
 from airflow_backfill_provider.sources.append_only.description import AppendOnlyDescription
+from airflow_backfill_provider.sources.append_only.verified_files import VerifiedFiles
 from airflow_backfill_provider.sources.append_only.watch import AppendOnlyWatch
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.delta.source import DeltaSource
@@ -126,12 +128,10 @@ class AppendOnlySource(FileLogSource):
         if not actions.num_rows:
             return []
         rows = DataFiles(table, self.location, self._options).rows_by_file()
-        partitions = [name for name in actions.column_names if name.startswith("partition.")]
-        physical_names = physical_names_of(table)
-        texts = {name: actions.column(name).cast(pa.string()).to_pylist() for name in partitions}
+        values = self._partition_values(table)
         found = []
         names = ("path", "size_bytes", "modification_time")
-        for number, action in enumerate(actions.select(names).to_pylist()):
+        for action in actions.select(names).to_pylist():
             path = unquote(action["path"])
             stored, live = rows[path]
             if stored != live:
@@ -139,9 +139,6 @@ class AppendOnlySource(FileLogSource):
                     f"{self.location} has deletion vectors, so some rows of its files are deleted, but the job's "
                     f"upstream is append_only: run REORG TABLE … APPLY (PURGE) and create the job then, or {WHAT_TO_DO}"
                 )
-            named = {name.removeprefix("partition."): texts[name][number] for name in partitions}
-            # The log has values by the names that columns have in files.
-            values = {physical_names.get(name, name): value for name, value in named.items()}
             found.append(
                 FoundFile(
                     path=path,
@@ -149,11 +146,23 @@ class AppendOnlySource(FileLogSource):
                     modified=action["modification_time"],
                     rows=stored,
                     added_at=action["modification_time"],
-                    details=json.dumps(values),
+                    details=json.dumps(values.get(path, {})),
                 )
             )
         with_rows = [file for file in found if file.rows]
         return sorted(with_rows, key=lambda file: (file.modified, file.path))
+
+    def _partition_values(self, table: DeltaTable) -> Mapping[str, Mapping[str, str | None]]:
+        """
+        Return path → the texts that the log has for the partition columns, as for files that are appended later.
+
+        deltalake has values in their place, and a text of a value may be another one than the log's.
+        """
+        if not table.metadata().partition_columns:
+            return {}
+        with log_errors(self.location):
+            entries = log_state(self._log, table.version()).files.values()
+        return {unquote(entry["path"]): partition_values(entry) for entry in entries}
 
     def _marks(self, version: int) -> Mapping[str, int]:
         written = self._log.written_at(version)
@@ -235,6 +244,13 @@ class AppendOnlySource(FileLogSource):
         from airflow_backfill_provider.sources.append_only.reader import AppendOnlyReader
 
         return AppendOnlyReader(spark, self)
+
+    @property
+    def verified_files(self) -> VerifiedFiles:
+        """Makes tables of chosen files, for verifications."""
+        return VerifiedFiles(
+            log=self._log, version=self._version(), file_log=self.upstream.file_log, storage_options=self._options
+        )
 
     @property
     def _mapping(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,11 @@ from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.moved_values import CHAR
 from airflow_backfill_provider.lake.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
 from airflow_backfill_provider.lake.rows_in_ranges import RowsInRanges
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
-from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.lake.schemas import TableSchema, char_length
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.lake.window_changes import window_changes
@@ -268,7 +270,12 @@ class DeltaSource(Source):
         """
         used = {column.name: column for column in upstream.columns}
         partitioned = [used[name] for name in self._partitioned_by(up_to) if name in used]
-        types = {column.physical_name or column.name: column.type for column in partitioned}
+        fields = json.loads(self.files_at(up_to).table.schema().to_json())["fields"]
+        padded = {field["name"] for field in fields if char_length(field)}
+        types = {
+            column.physical_name or column.name: CHAR if column.name in padded else column.type
+            for column in partitioned
+        }
         windows.require_kept_values(self.log, (version_of(after), version_of(up_to)), types)
 
     def _partitioned_by(self, offset: Offset) -> Sequence[str]:

@@ -73,7 +73,11 @@ class EventTableReader(SourceReader):
 
     def history(self, up_to: Offset) -> DataFrame:
         """Return the events as of a version."""
-        return self.events.of(self.stored.rows(up_to) if version_of(up_to) >= 0 else self.stored.empty())
+        return self.events.of(self.stored_at(up_to))
+
+    def stored_at(self, offset: Offset) -> DataFrame:
+        """Return the rows of the table of events as of a version."""
+        return self.stored.rows(offset) if version_of(offset) >= 0 else self.stored.empty()
 
     def window(self, after: Offset, up_to: Offset) -> DataFrame:
         """Return the events that some versions appended, each with its version."""

@@ -40,9 +40,13 @@ class FileLogReader(SourceReader, Generic[AnySource]):
 
     def rows(self, offset: Offset) -> DataFrame:
         """Return the rows up to an offset whose files are left as they were."""
+        return self.read(self.parts_left(offset))
+
+    def parts_left(self, offset: Offset) -> list[FilePart]:
+        """Return what files that are left as they were have of the rows up to an offset."""
         parts = self._source.parts_up_to(offset)
         gone = set(self._source.gone_among(parts))
-        return self.read([part for part in parts if part not in gone])
+        return [part for part in parts if part not in gone]
 
     def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
         """Return the rows at some places."""

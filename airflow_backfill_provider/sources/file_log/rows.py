@@ -76,7 +76,8 @@ def with_places(
     :param found: the rows of all their files.
     :param root: the upstream's folder, in which the paths of files lie.
     :param columns: the upstream's columns by their names.
-    :param partitions: column → the name and the type of its value, if the details of files have that, as text.
+    :param partitions: column → the name and the type of its value, if the details of files have that, as text. A text
+        that is no value of the type is null, as in Delta's own scan.
     """
     in_path = partitions or {}
     frame = spark.createDataFrame(
@@ -94,7 +95,7 @@ def with_places(
         *(F.col(name) for name in (_PATH, _OF_SPLIT, _FIRST, _BEGIN, _END)),
         values.alias(DETAILS),
         *(
-            values.getItem(one.name).cast(one.dataType).alias(_in_path(number))
+            values.getItem(one.name).try_cast(one.dataType).alias(_in_path(number))
             for number, one in enumerate(in_path.values())
         ),
     )

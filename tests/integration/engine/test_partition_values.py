@@ -122,6 +122,31 @@ def test_rows_that_a_statement_in_another_zone_only_copies_are_missed_by_no_epoc
     assert lakehouse.backfill.store.last_epoch() == epochs
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        exhaustive("no_shuffle", name="no_shuffle"),
+        exhaustive("snapshot", name="snapshot"),
+    ],
+)
+def test_a_compaction_that_pads_a_partition_column_changes_nothing(lakehouse: Lakehouse, strategy: str) -> None:
+    """I1, I4: Delta's scan pads CHAR, also an empty text, and OPTIMIZE writes the blanks that INSERT left out."""
+    lakehouse.sql(
+        "CREATE TABLE {upstream} (id BIGINT, k CHAR(3)) USING delta PARTITIONED BY (k) TBLPROPERTIES "
+        "('delta.enableChangeDataFeed' = 'true')"
+    )
+    for number in (0, 10):
+        lakehouse.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'a'), ({number + 1}, NULL)")
+        write(lakehouse, (number + 2, ""), (number + 3, "a"))
+    lakehouse.create(strategy=strategy, rate_limit=5)
+    lakehouse.epoch()
+    lakehouse.sql("OPTIMIZE {upstream}")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+    assert {row["k"] for row in lakehouse.view().collect()} == {"a  ", "   ", None}
+    lakehouse.assert_truth()
+
+
 def without_zone(lakehouse: Lakehouse, version: int) -> None:
     """Write a commit's partition values as older writers do."""
     commit = Path(lakehouse.upstream_path, "_delta_log", f"{version:020d}.json")

@@ -9,10 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.event_table.events import KeyedEvents
+from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -134,6 +138,28 @@ def test_without_a_split_the_order_alone_counts(log: Log) -> None:
     log.create(upserts={"split": None})
     log.finish()
     assert log.rows() == [("a", "n", 7)]
+
+
+def test_a_verification_finds_the_last_row_of_a_key_in_a_way_of_its_own(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I1: it does not share a mistake in the order of events."""
+    log.land(upsert("a", 1, "old"), upsert("b", 2), upsert("c", 3), upsert("d", 4))
+    log.land(upsert("a", 5, "new"), upsert("c", 6, gone=True), upsert("d", 7, None))
+    monkeypatch.setattr(
+        KeyedEvents,
+        "in_order",
+        property(lambda events: Window.partitionBy(*map(column, events.key)).orderBy(F.desc(events.order))),
+    )
+    log.create()
+    log.finish()
+    outcome = verifier.compare_now(log.backfill, log.engine)
+    assert {(key.key, str(key.kind)) for key in outcome.keys} == {
+        (("a",), "different"),
+        (("c",), "unexpected"),
+        (("d",), "different"),
+    }
+    assert outcome.expected_rows == 3
 
 
 def test_two_different_rows_at_one_place_are_refused_and_copies_are_not(log: Log) -> None:

@@ -42,6 +42,14 @@ def test_an_empty_text_is_null(empty, null):
     assert moves([entry("a", empty)], [entry("b", " ")])
 
 
+def test_a_padded_char_is_the_same_value():
+    """Delta's scan pads CHAR, and a compaction writes what it read."""
+    removed = [entry("a", "x"), entry("b", ""), entry("c", None)]
+    assert not moves(removed, [entry("d", "x  "), entry("e", "   "), entry("f", None)], kind="char")
+    assert moves(removed, [entry("d", "x  "), entry("e", None), entry("f", None)], kind="char")
+    assert moves([entry("a", "x")], [entry("b", "x  ")])
+
+
 def test_a_timestamp_without_zone_that_was_read_in_another_zone_moves():
     """A session in Los Angeles reads midnight there, and writes eight o'clock in UTC."""
     removed = [entry("a", "2026-01-01 00:00:00")]

@@ -64,6 +64,15 @@ def test_an_empty_partition_value_is_null(written):
     assert log["add"][0]["partitionValues"] == {"day": None, "__file": "0"}
 
 
+def test_an_empty_text_of_a_char_column_stays(written):
+    """Delta's scan of the original pads it, and so does that of this table."""
+    padded = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
+    day = {"name": "date", "type": "string", "metadata": {"delta.columnMapping.physicalName": "day", **padded}}
+    schema = {**SCHEMA, "fields": [*SCHEMA["fields"], day]}
+    log = written(state_of({**FILE, "partitionValues": {"day": "", "other": ""}}, schema=schema))
+    assert log["add"][0]["partitionValues"] == {"day": "", "other": None, "__file": "0"}
+
+
 def test_the_number_is_a_partition_column_with_a_name_that_no_column_has(written):
     schema = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "__file", "type": "string", "metadata": {}}]}
     log = written(state_of(FILE, schema=schema))

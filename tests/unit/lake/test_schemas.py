@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.lake.schemas import TableSchema, is_still, type_name
+from airflow_backfill_provider.lake.schemas import TableSchema, char_length, is_still, type_name
 
 
 def part(name, kind, *, stored=None, **metadata):
@@ -99,3 +99,11 @@ def test_every_difference_is_named():
 def test_a_renamed_column_is_found_by_its_name_in_the_files():
     stored = schema(part("title", "string", stored="p1"), part("day", "date"), partitions=["title"]).stored()
     assert stored == TableSchema({"p1": "string", "day": "date"}, {}, frozenset({"p1"}))
+
+
+@pytest.mark.parametrize(
+    ("in_sql", "length"), [("char(5)", 5), ("CHAR(12)", 12), ("varchar(5)", 0), ("array<char(5)>", 0), (None, 0)]
+)
+def test_only_char_is_padded(in_sql, length):
+    metadata = {} if in_sql is None else {"__CHAR_VARCHAR_TYPE_STRING": in_sql}
+    assert char_length({"name": "a", "type": "string", "metadata": metadata}) == length
