@@ -19,7 +19,7 @@ from tests.integration.s3.proxy import FailingProxy
 
 pytestmark = pytest.mark.spark
 
-MOST = {"poll": 1, "idle injection": 6, "injection": 29, "epoch": 55, "epoch of changes": 87}
+MOST = {"poll": 1, "idle injection": 6, "injection": 29, "epoch": 55, "epoch of changes": 95}
 """How many requests a step may cost in a process that has run two before, on logs of a few commits."""
 
 
