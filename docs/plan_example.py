@@ -20,7 +20,7 @@ from airflow_backfill_provider.planning.plan import make_plan
 from airflow_backfill_provider.protocol.backfill import Backfill
 from docs.generated import main
 
-PAGE = Path(__file__).parent / "how-to" / "choose-a-strategy.md"
+PAGES = (Path(__file__).parent / "how-to" / "choose-a-strategy.md",)
 LAKE = "/tmp/lake"  # noqa: S108 - the path on the page; replaced when the example runs
 
 TABLE = """\
@@ -73,4 +73,4 @@ def _plan(folder: str, definition: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make()))
+    sys.exit(main(PAGES, make()))
