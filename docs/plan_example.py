@@ -69,7 +69,7 @@ def _plan(folder: str, definition: str) -> str:
     output = io.StringIO()
     show_plan(make_plan(Backfill(BackfillJob.from_yaml(job))), Console(file=output, width=120, soft_wrap=True))
     lines = (line.rstrip() for line in output.getvalue().splitlines())
-    return "```\n" + "".join(f"{line}\n" for line in lines) + "```\n"
+    return "```text\n" + "".join(f"{line}\n" for line in lines) + "```\n"
 
 
 if __name__ == "__main__":
