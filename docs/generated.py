@@ -65,9 +65,7 @@ def main(pages: Sequence[Path], blocks: Mapping[str, str]) -> int:
     parser = argparse.ArgumentParser(description=f"Make the generated blocks of {', '.join(p.name for p in pages)}.")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="put the blocks into the pages")
-    action.add_argument(
-        "--check", action="store_true", help="print the difference and exit with 1 if a page is stale"
-    )
+    action.add_argument("--check", action="store_true", help="print the difference and exit with 1 if a page is stale")
     arguments = parser.parse_args()
     if not (arguments.write or arguments.check):
         sys.stdout.write("\n".join(f"## {name}\n\n{body}" for name, body in blocks.items()))

@@ -29,7 +29,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 keys = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(100_000)]
-for path, column in ("/tmp/lake/orders", keys), ("/tmp/lake/orders_by_key", sorted(keys)):
+for path, column in ("/tmp/lake/orders_by_hash", keys), ("/tmp/lake/orders_by_key", sorted(keys)):
     for first in range(0, 100_000, 10_000):
         rows = pa.table(
             {
@@ -43,7 +43,7 @@ for path, column in ("/tmp/lake/orders", keys), ("/tmp/lake/orders_by_key", sort
 JOB = """\
 name: order_cents
 upstream:
-  path: /tmp/lake/orders
+  path: /tmp/lake/orders_by_hash
   key: [order_id]
 materialized_view: /tmp/lake/order_cents
 query: SELECT order_id, amount * 100 AS cents FROM upstream
@@ -59,7 +59,7 @@ def make() -> dict[str, str]:
             "table": f"```python\n{TABLE}```\n",
             "job": f"```yaml\n{JOB}```\n",
             "plan random": _plan(folder, JOB),
-            "plan ordered": _plan(folder, JOB.replace("/orders\n", "/orders_by_key\n")),
+            "plan ordered": _plan(folder, JOB.replace("/orders_by_hash\n", "/orders_by_key\n")),
         }
 
 

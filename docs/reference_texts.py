@@ -72,7 +72,7 @@ POSTGRES_FIELDS = {
         "the replication slot. Jobs that name the same slot must name the same `change_log`, and share both",
     ),
     "publication": ("text", "the publication that has the slot's tables"),
-    "change_log": ("absolute path or URI", "location of the [change log](#the-change-logs-table)"),
+    "change_log": ("absolute path or URI", "location of the [change log](tables.md#the-change-logs-table)"),
     "as_text": (
         "list of column names",
         "columns to read as text: their type, or some of their values, have no counterpart. Arrays become JSON lists",

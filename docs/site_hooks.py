@@ -4,10 +4,12 @@ What MkDocs does for this site beyond its configuration.
 - Contributing and changelog lie at the top of the repository; they become pages.
 - A link to a file that is no page, such as a module, leads into the repository.
 - Each decision gets its place in the navigation, without a line in ``mkdocs.yml``.
+- A page that would load something from elsewhere is a warning, which ends a strict build.
 """
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from pathlib import Path
@@ -25,6 +27,9 @@ DOCS = "docs"
 AT_THE_TOP = {"CONTRIBUTING.md": "developers/contributing.md", "CHANGELOG.md": "developers/changelog.md"}
 """Pages of the repository's top folder, and where they are on the site."""
 
+LOG = logging.getLogger("mkdocs.hooks.site")
+
+_LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=\"?((?:https?:)?//[^\s\">]+)[^>]*>")
 _FENCE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 _DECISION = re.compile(r"^# (\d{4}: .*)$", re.MULTILINE)
@@ -52,6 +57,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let the links of a page lead to where their targets are on the site."""
     name = page.file.src_uri
     return markdown if name in AT_THE_TOP.values() else linked(markdown, f"{DOCS}/{name}", name)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:  # noqa: ARG001
+    """Warn of what a page would load from elsewhere: the site works without a network."""
+    for address in loaded_from_elsewhere(output):
+        LOG.warning("Page '%s' loads %s", page.file.src_uri, address)
+
+
+def loaded_from_elsewhere(html: str) -> list[str]:
+    """Return the addresses on other hosts from which a page would load scripts, styles, pictures or frames."""
+    return [match[1] for match in _LOADED.finditer(html) if 'rel="canonical"' not in match[0]]
 
 
 def linked(text: str, source: str, page: str) -> str:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import subprocess
 
 import pytest
 
 from docs import cdc_example, plan_example, reference_tables, snapshot_example, source_example, terminal_picture
+from docs.blocks import ROOT, pages
 from docs.generated import filled, read
+from tests.unit.docs.anchors import FENCE, anchors_of
 
-CHECKOUT = Path(__file__).parents[3]
-PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])
+PAGES = pages()
 
-_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _SVG_TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
-def anchors_of(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
-
-
 def test_the_reference_says_what_the_code_says():
-    pages = read(reference_tables.PAGES)
-    assert filled(pages, reference_tables.make()) == pages
+    before = read(reference_tables.PAGES)
+    assert filled(before, reference_tables.make()) == before
 
 
 def test_the_picture_of_the_terminal_says_what_the_views_say():
@@ -37,32 +31,57 @@ def test_the_picture_of_the_terminal_says_what_the_views_say():
 
 @pytest.mark.slow
 def test_a_plan_says_what_the_page_shows():
-    pages = read(plan_example.PAGES)
-    assert filled(pages, plan_example.make()) == pages
+    before = read(plan_example.PAGES)
+    assert filled(before, plan_example.make()) == before
 
 
 def test_the_example_of_cdc_says_what_the_page_shows():
     """I1: the example compares its view with the query after each epoch."""
-    pages = read(cdc_example.PAGES)
-    assert filled(pages, cdc_example.make()) == pages
+    before = read(cdc_example.PAGES)
+    assert filled(before, cdc_example.make()) == before
 
 
 def test_the_example_of_source_says_what_the_page_shows():
     """I1 after each epoch, and I2: a second attempt reads the same records."""
-    pages = read(source_example.PAGES)
-    assert filled(pages, source_example.make()) == pages
+    before = read(source_example.PAGES)
+    assert filled(before, source_example.make()) == before
 
 
 def test_the_example_of_snapshot_says_what_the_page_shows():
     """I1: the example compares its view with the upstream's rows after each epoch."""
-    pages = read(snapshot_example.PAGES)
-    assert filled(pages, snapshot_example.make()) == pages
+    before = read(snapshot_example.PAGES)
+    assert filled(before, snapshot_example.make()) == before
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for path, anchor in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+    for path, anchor in _LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), path
         if anchor:
             assert anchor in anchors_of(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_list_is_one_on_the_site_too(page):
+    """The site's Markdown wants a blank line before a list, and four blanks before what belongs to an item."""
+    lines = FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
+    for before, line in zip(lines, lines[1:], strict=False):
+        if re.match(r"([-*]|\d+\.) ", line):
+            assert re.match(r"$| |([-*]|\d+\.) |<!--", before), f"put a blank line before: {line}"
+        if not before.strip() and line.startswith(" "):
+            assert line.startswith("    "), f"put four blanks before: {line.strip()}"
+
+
+def test_what_the_code_says_of_pages_leads_somewhere():
+    """A test or a docstring that names a page, or a rule on it."""
+    named = r"\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?"
+    found = subprocess.run(
+        ["git", "grep", "-hoP", "--untracked", named, "--", "*.py", "*.sh", "*.yaml", "Makefile"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in sorted(set(found.stdout.split())):
+        path, _, anchor = name.partition("#")
+        if not path.endswith("/a.md"):  # of a test about any page
+            assert (ROOT / path).is_file(), name
+            assert not anchor or anchor in anchors_of(ROOT / path), name
