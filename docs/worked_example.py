@@ -1,8 +1,8 @@
 """
 Run the worked examples of the concepts on real Spark and Delta, and print their tables.
 
-``python -m docs.worked_example --write`` puts them into the pages, ``--check`` compares them with these. It takes about two
-minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
+``python -m docs.worked_example --write`` puts them into the pages, ``--check`` compares them with these. It takes about
+two minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
 Those of ``cdc``, ``source`` and ``snapshot``, in the other modules of this folder, need no Spark.
 """
 

@@ -59,7 +59,7 @@ class Reader:
     def prepares(self) -> None:
         """Make the table and the job of the first page."""
         texts = {block.language: block.text for block in blocks_of(ROOT / FIRST)}
-        made = {name: text.replace("/tmp/lake", f"{self.folder}/lake") for name, text in texts.items()}  # noqa: S108
+        made = {name: text.replace("/tmp/lake", f"{self.folder}/lake") for name, text in texts.items()}
         (self.folder / "table.py").write_text(made["python"], encoding="utf-8")
         self.types("python table.py")
         for name in ("paid_orders", "job"):  # what pages call the file

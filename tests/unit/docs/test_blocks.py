@@ -105,7 +105,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
         Path("jobs", f"{name}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
     typed: dict[str, object] = {"__name__": "page"}
     for block in (block for block in of("python") if block.page == page):
-        text = block.text.replace("/jobs/", f"{tmp_path}/jobs/").replace("/tmp/lake", f"{tmp_path}/lake")  # noqa: S108
+        text = block.text.replace("/jobs/", f"{tmp_path}/jobs/").replace("/tmp/lake", f"{tmp_path}/lake")
         exec(compile(text, str(block), "exec"), typed)  # noqa: S102 - what the page tells its readers to type
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-import subprocess
 
 import pytest
 
@@ -15,6 +15,9 @@ from tests.unit.docs.anchors import FENCE, anchors_of
 PAGES = pages()
 
 _SVG_TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
+FOLDERS = ("airflow_backfill_provider", "bench", "dags", "demo", "faults", "scripts", "spark_apps", "tests")
+
+_NAMED = re.compile(r"\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?")
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -66,7 +69,7 @@ def test_links_lead_somewhere(page):
 def test_a_list_is_one_on_the_site_too(page):
     """The site's Markdown wants a blank line before a list, and four blanks before what belongs to an item."""
     lines = FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in itertools.pairwise(lines):
         if re.match(r"([-*]|\d+\.) ", line):
             assert re.match(r"$| |([-*]|\d+\.) |<!--", before), f"put a blank line before: {line}"
         if not before.strip() and line.startswith(" "):
@@ -75,12 +78,8 @@ def test_a_list_is_one_on_the_site_too(page):
 
 def test_what_the_code_says_of_pages_leads_somewhere():
     """A test or a docstring that names a page, or a rule on it."""
-    named = r"\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?"
-    found = subprocess.run(
-        ["git", "grep", "-hoP", "--untracked", named, "--", "*.py", "*.sh", "*.yaml", "Makefile"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for name in sorted(set(found.stdout.split())):
+    code = [ROOT / "Makefile", *(file for folder in FOLDERS for file in ROOT.joinpath(folder).rglob("*.py"))]
+    for name in {found[0] for file in code for found in _NAMED.finditer(file.read_text(encoding="utf-8"))}:
         path, _, anchor = name.partition("#")
         if not path.endswith("/a.md"):  # of a test about any page
             assert (ROOT / path).is_file(), name

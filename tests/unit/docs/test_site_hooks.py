@@ -1,4 +1,4 @@
-"""What the site does beyond its generator: links out of the pages, decisions in the navigation, nothing from elsewhere."""
+"""What the site does beyond its generator: links out of the pages, and nothing that is loaded from elsewhere."""
 
 from __future__ import annotations
 
