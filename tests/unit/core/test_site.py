@@ -10,11 +10,11 @@ import pytest
 from airflow_backfill_provider.core.site import REPOSITORY, SITE, page
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from docs.blocks import ROOT
-from tests.unit.docs.anchors import anchors_of
+from tests.unit.docs.anchors import FENCE, anchors_of
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LINKS = re.findall(r"\]\(([^)]+)\)", README)
+LINKS = [first or second for first, second in re.findall(r"\]\(([^)]+)\)|^\[[^\]]+\]: (\S+)$", README, re.MULTILINE)]
 
 
 def source_of(address):
@@ -47,6 +47,16 @@ def test_a_message_names_a_page_that_exists():
     names = {name for text in code for name in re.findall(r"\bpage\('([^']+)'\)", text)}
     assert names
     assert [name for name in names if not (ROOT / "docs" / f"{name}.md").is_file()] == []
+
+
+def test_each_reference_of_the_readme_is_defined():
+    """As ``[text][name]``, or as ``[name]`` alone."""
+    text = FENCE.sub("", README)
+    defined = {name.lower() for name in re.findall(r"^\[([^\]]+)\]: ", text, re.MULTILINE)}
+    used = {
+        (second or first).lower() for first, second in re.findall(r"(?<!!)\[([^\]]+)\](?:\[([^\]]+)\]|(?![(:]))", text)
+    }
+    assert used == defined
 
 
 @pytest.mark.parametrize("link", LINKS)
