@@ -98,6 +98,6 @@ def test_the_commands_of_the_warm_engine_succeed(reader):
     try:
         reader.types(f"{start} --port {free_port()}")
         reader.types(run)
-        assert "running" in reader.types(status)
+        assert "sc://localhost" in reader.types(status)
     finally:
         reader.types(stop)
