@@ -20,6 +20,9 @@ SLOWEST := --durations=10
 # All tests in these folders are slow, and collecting them alone takes long.
 WITHOUT_SPARK := --ignore=tests/integration --ignore=tests/system
 
+# Its banner is about another project.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+
 CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench faults tests)
 
 # One Spark (that of .venv), one Python, an Airflow home of our own, and UTF-8 file names for the JVM.
@@ -37,8 +40,8 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-smoke test-other-pythons test-exhaustive coverage s3-server check check-format \
-        check-lint check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format \
-        bench bench-quick faults faults-full mutation lock dist clean
+        check-lint check-imports check-types check-hooks check-docs check-dependencies check-lowest imports-and-fast-tests format \
+        bench bench-quick faults faults-full mutation docs lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -118,7 +121,7 @@ test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)
 
-check: check-format check-lint check-imports check-types check-hooks check-dependencies ## check format, lint, imports, types, dependencies
+check: check-format check-lint check-imports check-types check-hooks check-docs check-dependencies ## check format, lint, imports, types, docs, dependencies
 
 check-format: install ## check that the code is formatted
 	$(BIN)/ruff format --check $(CODE)
@@ -136,6 +139,9 @@ check-hooks: install ## check that the commit hooks run the three targets above
 	$(BIN)/pre-commit validate-config .pre-commit-config.yaml
 	@for target in check-format check-lint check-types; do grep -qx " *entry: make $$target" .pre-commit-config.yaml \
 	  || { echo ".pre-commit-config.yaml lacks \"entry: make $$target\"" >&2; exit 1; }; done
+
+check-docs: install ## build the documentation's site strictly, into a temporary folder
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(MKDOCS) build --quiet --site-dir "$$folder"
 
 check-dependencies: install ## check the lock file, and audit it (REQUIRE_AUDIT=1 fails if no service answers)
 	$(BIN)/python scripts/check_dependencies.py
@@ -166,6 +172,10 @@ faults-full: install ## inject as many faults as a release needs (hours)
 mutation: install ## mutation testing of the pure modules (hours; ARGS=planner for one)
 	$(BIN)/python -m faults.mutation $(ARGS)
 
+docs: install ## build the documentation's site: open site/index.html, no network is needed
+	$(MKDOCS) build --quiet
+	@echo "file://$(CURDIR)/site/index.html"
+
 lock: ## write the lock files and the lowest set anew (ARGS=--upgrade for newer versions)
 	scripts/lock.sh $(UV) "$(PYTHONS)" $(ARGS)
 
@@ -173,6 +183,6 @@ dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(VENV)-* .airflow .demo .demo-cdc .demo-source .bench .faults mutants build dist htmlcov .coverage .hypothesis
+	rm -rf $(VENV) $(VENV)-* .airflow .demo .demo-cdc .demo-source .bench .faults mutants build dist site htmlcov .coverage .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

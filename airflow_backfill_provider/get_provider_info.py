@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_backfill_provider import __version__
+from airflow_backfill_provider.core.site import SITE
 
 _PACKAGE = "airflow_backfill_provider"
 _INTEGRATION = "Orchestrated backfills"
@@ -24,7 +25,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": _INTEGRATION,
-                "external-doc-url": "https://delta.io/",
+                "external-doc-url": f"{SITE}/",
                 "tags": ["software"],
             }
         ],

@@ -1,5 +1,5 @@
 """
-Play the worked example of ``cdc`` in ``concepts.md``, and print its tables.
+Play the worked example of ``cdc`` in the concepts, and print its tables.
 
 ``python -m docs.cdc_example --write`` puts them into the page. It starts neither Spark nor a server. The package's own
 functions make the change log, choose what is read ahead, plan the chunks and move the state; what Spark does with rows
@@ -33,9 +33,9 @@ from docs.example_database import (
     move,
     update,
 )
-from docs.generated import main, refilled, table
+from docs.generated import main, table
 
-PAGE = Path(__file__).with_name("concepts.md")
+PAGES = (Path(__file__).parent / "concepts" / "examples" / "cdc.md",)
 ORDER = KeyOrder((KeyField(name="order_id", type="long"),))
 FIRST_ROWS = {10: 5, 20: 7, 30: 4, 40: 9, 50: 3, 60: 8, 70: 6, 80: 2}
 RATE_LIMIT = 3
@@ -387,4 +387,4 @@ def _require(condition: bool, message: str) -> None:  # noqa: FBT001 - an assert
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make(), refilled))
+    sys.exit(main(PAGES, make()))

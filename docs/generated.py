@@ -10,7 +10,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z0-9 ]+) -->\n)(?P<body>.*?)(<!-- /generated -->)", re.DOTALL)
@@ -22,21 +22,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "".join("| " + " | ".join(_cell(value) for value in line) + " |\n" for line in lines)
 
 
-def filled(text: str, blocks: Mapping[str, str]) -> str:
+def filled(pages: Mapping[Path, str], blocks: Mapping[str, str]) -> dict[Path, str]:
     """
-    Return a page with new content for all of its blocks.
+    Return pages with new content for all of their blocks.
 
-    :raises KeyError: if the page and the script have different blocks.
+    :param pages: the present text of each page.
+    :raises KeyError: if the pages and the script have different blocks, or a block twice.
     """
-    names = names_in(text)
-    if names != set(blocks):
-        raise KeyError(f"blocks of the page and of the script differ: {sorted(names ^ set(blocks))}")
-    return refilled(text, blocks)
+    names = [match["name"] for text in pages.values() for match in _BLOCK.finditer(text)]
+    if sorted(names) != sorted(blocks):
+        wrong = {name for name in names if names.count(name) > 1} | (set(names) ^ set(blocks))
+        raise KeyError(f"blocks of the pages and of the script differ: {sorted(wrong)}")
+    return {page: refilled(text, blocks) for page, text in pages.items()}
 
 
-def names_in(text: str) -> set[str]:
-    """Return the names of a page's blocks."""
-    return {match["name"] for match in _BLOCK.finditer(text)}
+def read(pages: Iterable[Path]) -> dict[Path, str]:
+    """Return the present text of each page."""
+    return {page: page.read_text(encoding="utf-8") for page in pages}
 
 
 def refilled(text: str, blocks: Mapping[str, str]) -> str:
@@ -58,29 +60,25 @@ def block_of(text: str, name: str) -> str:
     return {match["name"]: match["body"] for match in _BLOCK.finditer(text)}[name]
 
 
-def main(page: Path, blocks: Mapping[str, str], fill: Callable[[str, Mapping[str, str]], str] = filled) -> int:
-    """
-    Print the blocks; with ``--write`` put them into the page, with ``--check`` compare them with it.
-
-    :param fill: puts the blocks into a page; :func:`refilled` if other scripts make other blocks of it.
-    """
-    parser = argparse.ArgumentParser(description=f"Make the generated blocks of {page.name}.")
+def main(pages: Sequence[Path], blocks: Mapping[str, str]) -> int:
+    """Print the blocks; with ``--write`` put them into the pages, with ``--check`` compare them with these."""
+    parser = argparse.ArgumentParser(description=f"Make the generated blocks of {', '.join(p.name for p in pages)}.")
     action = parser.add_mutually_exclusive_group()
-    action.add_argument("--write", action="store_true", help="put the blocks into the page")
-    action.add_argument(
-        "--check", action="store_true", help="print the difference and exit with 1 if the page is stale"
-    )
+    action.add_argument("--write", action="store_true", help="put the blocks into the pages")
+    action.add_argument("--check", action="store_true", help="print the difference and exit with 1 if a page is stale")
     arguments = parser.parse_args()
     if not (arguments.write or arguments.check):
         sys.stdout.write("\n".join(f"## {name}\n\n{body}" for name, body in blocks.items()))
         return 0
-    before = page.read_text(encoding="utf-8")
-    after = fill(before, blocks)
-    if arguments.write:
-        page.write_text(after, encoding="utf-8")
-        return 0
-    sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), page.name, "generated"))
-    return int(before != after)
+    before = read(pages)
+    after = filled(before, blocks)
+    for page, text in after.items():
+        if arguments.write:
+            page.write_text(text, encoding="utf-8")
+        else:
+            lines = (before[page].splitlines(True), text.splitlines(True))
+            sys.stdout.writelines(difflib.unified_diff(*lines, page.name, "generated"))
+    return int(not arguments.write and before != after)
 
 
 def _cell(value: object) -> str:

@@ -20,7 +20,7 @@ from airflow_backfill_provider.planning.plan import make_plan
 from airflow_backfill_provider.protocol.backfill import Backfill
 from docs.generated import main
 
-PAGE = Path(__file__).parent / "how-to" / "choose-a-strategy.md"
+PAGES = (Path(__file__).parent / "how-to" / "choose-a-strategy.md",)
 LAKE = "/tmp/lake"  # noqa: S108 - the path on the page; replaced when the example runs
 
 TABLE = """\
@@ -29,7 +29,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 keys = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(100_000)]
-for path, column in ("/tmp/lake/orders", keys), ("/tmp/lake/orders_by_key", sorted(keys)):
+for path, column in ("/tmp/lake/orders_by_hash", keys), ("/tmp/lake/orders_by_key", sorted(keys)):
     for first in range(0, 100_000, 10_000):
         rows = pa.table(
             {
@@ -43,7 +43,7 @@ for path, column in ("/tmp/lake/orders", keys), ("/tmp/lake/orders_by_key", sort
 JOB = """\
 name: order_cents
 upstream:
-  path: /tmp/lake/orders
+  path: /tmp/lake/orders_by_hash
   key: [order_id]
 materialized_view: /tmp/lake/order_cents
 query: SELECT order_id, amount * 100 AS cents FROM upstream
@@ -59,7 +59,7 @@ def make() -> dict[str, str]:
             "table": f"```python\n{TABLE}```\n",
             "job": f"```yaml\n{JOB}```\n",
             "plan random": _plan(folder, JOB),
-            "plan ordered": _plan(folder, JOB.replace("/orders\n", "/orders_by_key\n")),
+            "plan ordered": _plan(folder, JOB.replace("/orders_by_hash\n", "/orders_by_key\n")),
         }
 
 
@@ -69,8 +69,8 @@ def _plan(folder: str, definition: str) -> str:
     output = io.StringIO()
     show_plan(make_plan(Backfill(BackfillJob.from_yaml(job))), Console(file=output, width=120, soft_wrap=True))
     lines = (line.rstrip() for line in output.getvalue().splitlines())
-    return "```\n" + "".join(f"{line}\n" for line in lines) + "```\n"
+    return "```text\n" + "".join(f"{line}\n" for line in lines) + "```\n"
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make()))
+    sys.exit(main(PAGES, make()))

@@ -1,7 +1,7 @@
 """
-Makes the tables of ``reference.md`` from the code that they describe.
+Makes the tables of the reference from the code that they describe.
 
-``python -m docs.reference_tables --write`` puts them into the page, ``--check`` compares them with it. This starts
+``python -m docs.reference_tables --write`` puts them into the pages, ``--check`` compares them with these. This starts
 neither Spark nor Airflow's processes. Where the code doesn't say what something means, :mod:`docs.reference_texts`
 does. The script fails if a text is missing, or has nothing to describe.
 """
@@ -82,11 +82,11 @@ from docs.reference_texts import (
     WHAT_TO_DO,
 )
 
-PAGE = Path(__file__).with_name("reference.md")
+PAGES = tuple(sorted((Path(__file__).parent / "reference").glob("*.md")))
 
 
 def make() -> dict[str, str]:
-    """Return the page's blocks."""
+    """Return the pages' blocks."""
     # Airflow writes its configuration when it is imported; not into the user's home.
     with tempfile.TemporaryDirectory() as home:
         os.environ["AIRFLOW_HOME"] = home
@@ -335,4 +335,4 @@ def _same(given: Iterable[str], expected: Iterable[str], what: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make()))
+    sys.exit(main(PAGES, make()))

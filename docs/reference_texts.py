@@ -1,4 +1,4 @@
-"""What the tables of ``reference.md`` say where the code doesn't: types, defaults, columns, and help with errors."""
+"""What the tables of the reference say where the code doesn't: types, defaults, columns, and help with errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JOB_DEFAULTS = {
 
 CATALOG_TABLE = (
     "`catalog.schema.table`",
-    "the table's full name in a catalog, from which its path is looked up; see [catalogs](how-to/use-a-catalog.md)",
+    "the table's full name in a catalog, from which its path is looked up; see [catalogs](../how-to/use-a-catalog.md)",
 )
 
 UPSTREAM_FIELDS = {
@@ -72,7 +72,7 @@ POSTGRES_FIELDS = {
         "the replication slot. Jobs that name the same slot must name the same `change_log`, and share both",
     ),
     "publication": ("text", "the publication that has the slot's tables"),
-    "change_log": ("absolute path or URI", "location of the [change log](#the-change-logs-table)"),
+    "change_log": ("absolute path or URI", "location of the [change log](tables.md#the-change-logs-table)"),
     "as_text": (
         "list of column names",
         "columns to read as text: their type, or some of their values, have no counterpart. Arrays become JSON lists",
@@ -129,7 +129,7 @@ SNAPSHOT_FIELDS = {
 KAFKA_FIELDS = {
     "connection": ("text", "id of an Airflow connection of the Kafka provider's type"),
     "topic": ("text", "the topic's name"),
-    "value": ("mapping", "the [format](how-to/backfill-from-kafka.md#formats) of the record's value"),
+    "value": ("mapping", "the [format](../how-to/backfill-from-kafka.md#formats) of the record's value"),
     "record_key": ("mapping", "the format of the record's key"),
     "unreadable_records": (
         "`fail` or `dead_letter`",
@@ -258,7 +258,7 @@ LOG_COLUMNS = {
     "epoch": "the epoch",
     "event": "`injected`: the barrier is pinned. `reported`: one of the task runs that share the epoch did its part. "
     "`committed`: the epoch is committed. `failed`: an attempt failed. `given_up`: the epoch was given up, and "
-    "[its rest is never written](concepts.md#epochs-that-are-given-up)",
+    "[its rest is never written](../concepts/recovery.md#epochs-that-are-given-up)",
     "incarnation": "the incarnation that the epoch belongs to",
     "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version "
     "that the arrangement was created from; under `cdc` where the slot begins. Null if offsets are not whole numbers, "
@@ -307,38 +307,38 @@ VERIFICATION_COLUMNS = {
 }
 
 WHAT_TO_DO = {
-    "InvalidJobError": "correct the field that it names; [rebuild](how-to/rebuild.md) if the job exists",
+    "InvalidJobError": "correct the field that it names; [rebuild](../how-to/rebuild.md) if the job exists",
     "UpstreamError": "do what the message says",
     "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store; or the name of the "
     "table in the database, and the rights of the login",
-    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` in the message; [rebuild](how-to/rebuild.md) if the feed was "
-    "turned off after the job was created",
-    "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md). If a "
-    "replication slot is gone, see [what ends a job](how-to/backfill-from-postgresql.md#what-ends-a-job); if records "
-    "of a topic are gone, see [retention](how-to/backfill-from-kafka.md#retention)",
-    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the present table is the right one; else restore it",
-    "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](how-to/rebuild.md)",
-    "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](how-to/repair-rows.md) all vnodes or "
-    "[rebuild](how-to/rebuild.md)",
+    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` in the message; [rebuild](../how-to/rebuild.md) if the feed "
+    "was turned off after the job was created",
+    "ChangeFeedGapError": "[rebuild](../how-to/rebuild.md), and [keep changes longer](../how-to/set-retention.md). If "
+    "a replication slot is gone, see [what ends a job](../how-to/backfill-from-postgresql.md#what-ends-a-job); if "
+    "records of a topic are gone, see [retention](../how-to/backfill-from-kafka.md#retention)",
+    "UpstreamReplacedError": "[rebuild](../how-to/rebuild.md) if the present table is the right one; else restore it",
+    "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](../how-to/rebuild.md)",
+    "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](../how-to/repair-rows.md) all vnodes or "
+    "[rebuild](../how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
-    "and [rebuild](how-to/rebuild.md) if the job exists",
+    "and [rebuild](../how-to/rebuild.md) if the job exists",
     "CatalogError": "check the name, the schema, and the catalogs with which Spark is started; see "
-    "[use a catalog](how-to/use-a-catalog.md)",
+    "[use a catalog](../how-to/use-a-catalog.md)",
     "CatalogUnavailableError": "nothing; the task retries",
     "MaterializedViewError": "choose another folder; if something else wrote to the view, "
-    "[repair](how-to/repair-rows.md) what it wrote to, or [rebuild](how-to/rebuild.md)",
+    "[repair](../how-to/repair-rows.md) what it wrote to, or [rebuild](../how-to/rebuild.md)",
     "StateError": "do what the message says",
     "JobNotCreatedError": "create the job",
-    "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
+    "StateLayoutError": "upgrade the package, or [recover the tables](../how-to/recover-after-a-failure.md)",
     "ConnectionNotAllowedError": "name an allowed connection, or change "
-    "[`AIRFLOW_BACKFILL_ALLOWED_CONNECTIONS`](security.md#which-connections-jobs-may-name)",
+    "[`AIRFLOW_BACKFILL_ALLOWED_CONNECTIONS`](../security.md#which-connections-jobs-may-name)",
     "LocationNotAllowedError": "choose a folder under an allowed root, or change "
-    "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md)",
+    "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](../security.md)",
     "UnsafeCommitsError": "start Spark with the log store that the message names; see [use an object "
-    "store](how-to/use-an-object-store.md#what-makes-commits-atomic)",
-    "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](how-to/rebuild.md)",
-    "TableLogError": "restore the table from a copy, or [rebuild](how-to/rebuild.md)",
-    "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",
+    "store](../how-to/use-an-object-store.md#what-makes-commits-atomic)",
+    "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](../how-to/rebuild.md)",
+    "TableLogError": "restore the table from a copy, or [rebuild](../how-to/rebuild.md)",
+    "JobCancelledError": "[rebuild](../how-to/rebuild.md) to start over",
     "NotFinishedError": "run more epochs",
     "ConcurrentUpdateError": "try again",
     "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
@@ -346,32 +346,32 @@ WHAT_TO_DO = {
     "UpstreamRefusedError": "grant what the message names",
     "KafkaUnavailableError": "check the brokers and the network; then try again",
     "KafkaRefusedError": "correct the connection's login, or grant what the message names; see "
-    "[backfill from Kafka](how-to/backfill-from-kafka.md)",
+    "[backfill from Kafka](../how-to/backfill-from-kafka.md)",
     "RegistryUnavailableError": "check the registry and the network; then try again",
     "RegistryRefusedError": "correct the connection, or register what the message names",
     "DatabaseUnavailableError": "check the server and the network; then try again",
     "DatabaseRefusedError": "grant what the message names; see "
-    "[backfill from PostgreSQL](how-to/backfill-from-postgresql.md)",
-    "UnsupportedValueError": "correct the row, or name the column in `as_text` and [rebuild](how-to/rebuild.md)",
-    "StorageOptionsError": "give the credential [in a way that both support](how-to/use-an-object-store.md)",
+    "[backfill from PostgreSQL](../how-to/backfill-from-postgresql.md)",
+    "UnsupportedValueError": "correct the row, or name the column in `as_text` and [rebuild](../how-to/rebuild.md)",
+    "StorageOptionsError": "give the credential [in a way that both support](../how-to/use-an-object-store.md)",
     "SparkUnavailableError": "install what the message names",
     "InstallationError": "install the package again, or use a Python that is tested",
     "InvalidRemoteError": "write it as `sc://host:port`",
     "SparkServerUnavailableError": "start the server, or give the right token; see "
-    "[a warm engine](how-to/keep-a-warm-engine.md)",
+    "[a warm engine](../how-to/keep-a-warm-engine.md)",
     "SparkSettingError": "configure the server with the setting, and leave it out here",
     "QueryFailedError": "correct the row and run again; or make the query handle such rows, and "
-    "[rebuild](how-to/rebuild.md)",
+    "[rebuild](../how-to/rebuild.md)",
     "EpochFailedError": "run again; if it fails the same way, correct the cause that the message names",
     "EpochGivenUpError": "run the next epoch, which pins a new barrier; `status` says why this one was given up",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct the value that it names",
-    "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; before the first epoch, run one",
-    "VersionGoneError": "start a [new verification](how-to/verify-a-view.md); a view that cannot be put back needs a "
-    "[rebuild](how-to/rebuild.md) with its former definition",
-    "VerificationFailedError": "restore what the message names, or [rebuild](how-to/rebuild.md)",
-    "ViewDiffersError": "[repair what differs](how-to/repair-rows.md)",
-    "CompactionFailedError": "try again, preferably [while no epoch runs](how-to/keep-files-good.md)",
+    "NotVerifiedError": "[verify](../how-to/verify-a-view.md) the view; before the first epoch, run one",
+    "VersionGoneError": "start a [new verification](../how-to/verify-a-view.md); a view that cannot be put back needs "
+    "a [rebuild](../how-to/rebuild.md) with its former definition",
+    "VerificationFailedError": "restore what the message names, or [rebuild](../how-to/rebuild.md)",
+    "ViewDiffersError": "[repair what differs](../how-to/repair-rows.md)",
+    "CompactionFailedError": "try again, preferably [while no epoch runs](../how-to/keep-files-good.md)",
 }
 
 REPORT_FIELDS = {

@@ -1,5 +1,5 @@
 """
-Play the worked example of ``snapshot`` in ``concepts.md``, and print its tables.
+Play the worked example of ``snapshot`` in the concepts, and print its tables.
 
 ``python -m docs.snapshot_example --write`` puts them into the page. It does not start Spark. The package's own
 functions plan the runs of files, end the windows and move the state; the upstream, and what Spark does with rows, are
@@ -20,12 +20,12 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed, In
 from airflow_backfill_provider.sources.numbered_files import NumberedFile
 from airflow_backfill_provider.strategies.snapshot.planning import next_range
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END, SnapshotScan
-from docs.generated import main, refilled, table
+from docs.generated import main, table
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.keys import Position
 
-PAGE = Path(__file__).with_name("concepts.md")
+PAGES = (Path(__file__).parent / "concepts" / "examples" / "snapshot.md",)
 RATE_LIMIT = 4
 FILES = (("k", "c", "x"), ("p", "a"), ("m", "z", "f"))
 """The keys in each file of the pinned version, in the order of the rows."""
@@ -176,4 +176,4 @@ def make() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make(), fill=refilled))
+    sys.exit(main(PAGES, make()))

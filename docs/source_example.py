@@ -1,5 +1,5 @@
 """
-Play the worked example of ``source`` in ``concepts.md``, and print its tables.
+Play the worked example of ``source`` in the concepts, and print its tables.
 
 ``python -m docs.source_example --write`` puts them into the page. It starts neither Spark nor a broker. The package's
 own functions share the rate limit, plan the chunks, decide about changes and move the state; the topic, and what Spark
@@ -24,9 +24,9 @@ from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, next_ranges, places_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from docs.example_topic import ExampleTopic, Written, aborted, committed, opened, records, span
-from docs.generated import main, refilled, table
+from docs.generated import main, table
 
-PAGE = Path(__file__).with_name("concepts.md")
+PAGES = (Path(__file__).parent / "concepts" / "examples" / "source.md",)
 ORDER = KeyOrder((KeyField(name="partition", type="integer"), KeyField(name="offset", type="long")))
 VNODES = 5
 RATE_LIMIT = 6
@@ -277,4 +277,4 @@ def _require(condition: bool, message: str) -> None:  # noqa: FBT001 - an assert
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make(), refilled))
+    sys.exit(main(PAGES, make()))

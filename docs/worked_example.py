@@ -1,8 +1,8 @@
 """
-Run the worked examples of ``concepts.md`` on real Spark and Delta, and print their tables.
+Run the worked examples of the concepts on real Spark and Delta, and print their tables.
 
-``python -m docs.worked_example --write`` puts them into the page, ``--check`` compares them with it. It takes about two
-minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
+``python -m docs.worked_example --write`` puts them into the pages, ``--check`` compares them with these. It takes about
+two minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
 Those of ``cdc``, ``source`` and ``snapshot``, in the other modules of this folder, need no Spark.
 """
 
@@ -33,7 +33,10 @@ from docs.generated import main, table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).with_name("concepts.md")
+PAGES = (
+    *sorted((Path(__file__).parent / "concepts" / "examples").glob("*.md")),
+    Path(__file__).parent / "concepts" / "order-of-operations.md",
+)
 QUERY = "SELECT order_id, amount * 100 AS cents FROM upstream WHERE status = 'paid'"
 FIRST_ROWS: Sequence[Row] = (
     (10, 5, "paid"),
@@ -319,7 +322,7 @@ def _apply(view: Counter[Row], changes: Sequence[Change]) -> None:
 
 
 def run(spark: SparkSession, folder: Path) -> dict[str, str]:
-    """Run the examples and return the page's blocks."""
+    """Run the examples and return the pages' blocks."""
     return {
         **Example(spark, folder / "paid").run(),
         **arrangement_example.Example(spark, folder / "arranged").run(),
@@ -330,7 +333,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, str]:
 
 
 def make() -> dict[str, str]:
-    """Start Spark, run the examples in a temporary folder, and return the page's blocks."""
+    """Start Spark, run the examples in a temporary folder, and return the pages' blocks."""
     from airflow_backfill_provider.runtime.spark_session import start_session
 
     with tempfile.TemporaryDirectory() as folder:
@@ -346,4 +349,4 @@ def make() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(PAGE, make()))
+    sys.exit(main(PAGES, make()))

@@ -40,8 +40,8 @@ for version in "${versions[@]}"; do
     locked=$tools/python-$version.txt
     # The versions so far stay unless --upgrade is given, and a new Python gets those of the oldest one.
     cp "constraints/python-$version.txt" "$locked" 2>/dev/null || cp "constraints/python-$oldest.txt" "$locked" || true
-    compile "$version" "$locked" --group dev --generate-hashes "$@"
-    put "$locked" "python-$version.txt" "with all extras and the group dev"
+    compile "$version" "$locked" --group dev --group docs --generate-hashes "$@"
+    put "$locked" "python-$version.txt" "with all extras and groups"
 
     runtime=$tools/runtime-$version.txt
     compile "$version" "$runtime" --constraints "$locked" --no-annotate
@@ -50,5 +50,5 @@ done
 
 lowest=$tools/lowest.txt
 "$python" scripts/lowest_wishes.py "$tools/python-$oldest.txt" >"$lowest"
-compile "$oldest" "$lowest" --group dev --generate-hashes --resolution lowest-direct
+compile "$oldest" "$lowest" --group dev --group docs --generate-hashes --resolution lowest-direct
 put "$lowest" "lowest-python-$oldest.txt" "with the lowest versions that it allows for the package's own dependencies"

@@ -40,9 +40,9 @@ def _removed(rows: int) -> str:
         case 0:
             return ""
         case 1:
-            return "; 1 row is of a record that the upstream removed since; it cannot be compared"
+            return "; 1 row whose source record is gone, not compared"
         case _:
-            return f"; {rows:,} rows are of records that the upstream removed since; they cannot be compared"
+            return f"; {rows:,} rows whose source records are gone, not compared"
 
 
 def key_line(found: DifferingKey) -> str:

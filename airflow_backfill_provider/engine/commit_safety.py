@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import UnsafeCommitsError
 from airflow_backfill_provider.core.log_store import LOG_STORE, LOG_STORES, SCHEMES, setting_of
+from airflow_backfill_provider.core.site import page
 from airflow_backfill_provider.lake.exclusive_commits import require_exclusive_commits
 
 
@@ -31,7 +32,7 @@ def require_safe_commits(spark: SparkSession, locations: Iterable[str]) -> None:
             raise UnsafeCommitsError(
                 f"Spark was started with {setting_of(scheme)}={found or 'nothing'}, so commits to tables at "
                 f"{scheme}:// may be lost if two drivers write at the same instant; start it with {LOG_STORES[0]}, and "
-                "with the jar that `airflow-backfill build-log-store` makes, see docs/how-to/use-an-object-store.md"
+                f"with the jar that `airflow-backfill build-log-store` makes, see {page('how-to/use-an-object-store')}"
             )
 
 

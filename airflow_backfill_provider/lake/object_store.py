@@ -12,6 +12,7 @@ import urllib.parse
 from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import StorageOptionsError
+from airflow_backfill_provider.core.site import page
 from airflow_backfill_provider.lake.bucket_options import buckets_of, options_of_bucket
 
 _SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS|SERVICE_ACCOUNT", re.IGNORECASE)
@@ -83,7 +84,7 @@ def _settings(options: Mapping[str, str]) -> dict[str, str | None]:
     if untranslated:
         raise StorageOptionsError(
             f"storage option {', '.join(untranslated)} has no counterpart in Hadoop, so Spark cannot use it; choose a "
-            "kind of credential that both support (docs/how-to/use-an-object-store.md), or leave it out here and "
+            f"kind of credential that both support ({page('how-to/use-an-object-store')}), or leave it out here and "
             "configure deltalake and Spark separately"
         )
     return settings

@@ -59,7 +59,7 @@ class _InjectingOperator(EpochReportingOperator):
 
 class InjectBarrierOperator(_InjectingOperator):
     """
-    Pins the next barrier, in milliseconds and without Spark; another task runs it.
+    Pins the next barrier, without Spark; another task runs it. Changes of a database are landed first.
 
     A retry or a cleared task finds the barrier that it pinned before. If a barrier is pinned and not committed, the
     task returns that one instead of a new one. In a scheduled DAG run and in a DAG run of an Airflow backfill, the

@@ -23,9 +23,9 @@ Any step is safe to run again, twice at once, or long after, because:
 * each write to a control table is a compare-and-swap that first checks whether it was done already (I3, I5);
 * everything that can be refused is checked before the first write (I6).
 
-Ports the barrier loop of ``BackfillExecutor::execute_inner``, with one difference that `docs/concepts.md` explains: the
-chunk is read at the epoch's end and changes are filtered by the position before the epoch, which makes the
-chunk a pure append.
+Ports the barrier loop of ``BackfillExecutor::execute_inner``, with one difference: the chunk is read at the epoch's
+end and changes are filtered by the position before the epoch, which makes the chunk a pure append. See
+`docs/concepts/order-of-operations.md`.
 """
 
 from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites

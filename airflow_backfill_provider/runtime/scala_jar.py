@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.core.site import page
 from airflow_backfill_provider.runtime.pyspark_folder import pyspark_folder
 from airflow_backfill_provider.runtime.spark_settings import DELTA_PACKAGE, jars_folder, java_command, require_java
 
@@ -69,6 +70,6 @@ def _delta_jars() -> Path:
     if not any("delta-storage" in jar.name for jar in folder.glob("*.jar")):
         raise SparkUnavailableError(
             f"{folder} has no jar delta-storage; put the jars of {DELTA_PACKAGE} there first, see "
-            "docs/how-to/start-spark-faster.md"
+            f"{page('how-to/start-spark-faster')}"
         )
     return folder

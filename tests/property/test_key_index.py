@@ -37,7 +37,11 @@ def files_of_keys(draw):
 @given(files_of_keys())
 @settings(max_examples=60)
 def test_counting_and_finding_keys_agrees_with_plain_lists(drawn):
-    """Design §5.1: all key types, nulls first, each column in its own direction; repeated keys count."""
+    """
+    All key types, nulls first, each column in its own direction; repeated keys count.
+
+    See docs/concepts/rules.md#the-order-of-keys.
+    """
     order, keys_by_file, within = drawn
     oracle = ExactKeys(keys_by_file, order)
     with TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from airflow_backfill_provider.core.connections import connection_fields, variable_of
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError, InvalidJobError
+from airflow_backfill_provider.core.site import page
 from airflow_backfill_provider.sources.postgres import session_settings
 from airflow_backfill_provider.sources.postgres.connect_errors import line_to_show, not_connected
 from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
@@ -172,7 +173,7 @@ class Database:
         except errors.InsufficientPrivilege as error:
             raise DatabaseRefusedError(
                 f"{self.connection_id}: the login lacks a right ({_line(error)}); grant it, see "
-                "docs/how-to/backfill-from-postgresql.md"
+                f"{page('how-to/backfill-from-postgresql')}"
             ) from error
         except (errors.InvalidPassword, errors.InvalidAuthorizationSpecification) as error:
             raise DatabaseRefusedError(

@@ -1,7 +1,6 @@
 """
 A shape that only this file defines and registers goes through a whole backfill.
 
-from airflow_backfill_provider.sources.by_key import column
 Its view has a row for each group of the upstream's rows: the number of rows in it. A unit is a group, so a chunk is no
 append and a change touches the groups of both of its images. So no code outside of the shapes' folder may assume that
 the view's rows are the upstream's.

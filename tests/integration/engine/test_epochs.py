@@ -99,7 +99,11 @@ def test_changes_wait_for_the_epoch_that_finishes_the_view(orders: Lakehouse, st
 
 
 def test_swapped_keys_inside_one_version_keep_both_rows(lakehouse: Lakehouse) -> None:
-    """Design §5.5: inside one version an insert or postimage beats a delete or preimage of the same key."""
+    """
+    Inside one version an insert or postimage beats a delete or preimage of the same key.
+
+    See docs/concepts/rules.md#changes-are-netted-by-key.
+    """
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} VALUES (0, 'zero'), (5, 'five'), (9, 'nine')")
     lakehouse.create(rate_limit=2)
@@ -148,7 +152,7 @@ def test_finished_view_stays_fresh_and_no_epoch_is_run_without_changes(lakehouse
 
 
 def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehouse) -> None:
-    """I4, and design §5.11: pause and rate limit 0 are independent of each other."""
+    """I4, and docs/concepts/rules.md#the-settings-decide: pause and rate limit 0 are independent of each other."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(9)")
     lakehouse.create(rate_limit=3)
@@ -176,7 +180,7 @@ def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehou
 
 
 def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakehouse) -> None:
-    """Design §5.7: no position differs from the position of a null key."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key: no position differs from the position of a null key."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.create(rate_limit=2)
     lakehouse.finish()
@@ -188,7 +192,7 @@ def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakeh
 
 @pytest.mark.exhaustive
 def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
-    """Design §5.8: a one-row upstream, its key null."""
+    """docs/concepts/rules.md#upstreams-without-rows-and-of-one-row: a one-row upstream, its key null."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, 'only'), (1, 'one')")
     lakehouse.create(rate_limit=1)

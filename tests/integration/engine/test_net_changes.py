@@ -69,7 +69,11 @@ NET = {
 
 
 def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession, lake: Path) -> None:
-    """Design §5.5: per vnode and key, then per key; and the flags of a key that does not identify its rows (I6)."""
+    """
+    Per vnode and key, then per key; and the flags of a key that does not identify its rows (I6).
+
+    See docs/concepts/rules.md#changes-are-netted-by-key.
+    """
     path = str(lake / "orders")
     write_table(path, rows(*((number, "a") for number in range(1, 5))))
     # In a separate file: where keys change, deltalake rewrites the whole file, and the feed has each of its rows.
@@ -111,7 +115,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
     assert (by_key[2]["customer"], len(by_key)) == ("b", 8)
     net.unpersist()
 
-    # Design §9: the image at the window's begin, which is the one before the first change.
+    # docs/concepts/changes.md: the image at the window's begin, which is the one before the first change.
     old = old_images(source, offset_of(1), newest, F.lit(True)).collect()
     before = {(number, "a"): "n" for number in (1, 2, 3, 5, 6)}
     assert {(row["id"], row["customer"]): row["name"] for row in old} == before

@@ -1,4 +1,4 @@
-"""The tables of the concepts page are what the engine does."""
+"""The tables of the worked examples are what the engine does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from docs import worked_example
-from docs.generated import filled
+from docs.generated import filled, read
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.exhaustive
-def test_the_concepts_page_shows_what_happens(spark: SparkSession, tmp_path: Path) -> None:
-    page = worked_example.PAGE.read_text(encoding="utf-8")
-    assert filled(page, worked_example.run(spark, tmp_path)) == page
+def test_the_worked_examples_show_what_happens(spark: SparkSession, tmp_path: Path) -> None:
+    pages = read(worked_example.PAGES)
+    assert filled(pages, worked_example.run(spark, tmp_path)) == pages

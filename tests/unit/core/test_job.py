@@ -306,7 +306,11 @@ def test_rate_limit_and_parallelism_are_only_the_first_settings():
 
 @pytest.mark.parametrize("upstream", [{"path": "/lake/orders"}, {"path": "/lake/orders", "key": []}])
 def test_an_upstream_without_a_key_is_refused_saying_why_and_what_to_do(upstream):
-    """Design §5.8: streaming engines have upstreams without a key. Here a change finds its row by the key."""
+    """
+    Streaming engines have upstreams without a key. Here a change finds its row by the key.
+
+    See docs/concepts/rules.md#upstreams-without-rows-and-of-one-row.
+    """
     with pytest.raises(
         InvalidJobError, match=r"^upstream\.key: is required, .* without a key.* give it a unique column"
     ):

@@ -45,7 +45,7 @@ ASCENDING = {
 
 @pytest.mark.parametrize("kind", ASCENDING)
 def test_values_are_ordered_as_in_storage_with_nulls_first(kind):
-    """Design §5.1: nulls first, strings and binary by their bytes."""
+    """docs/concepts/rules.md#the-order-of-keys: nulls first, strings and binary by their bytes."""
     order = order_of(kind)
     for smaller, larger in pairwise(ASCENDING[kind]):
         assert order.compare((smaller,), (larger,)) < 0
@@ -155,7 +155,7 @@ def test_null_and_the_empty_value_are_different_things(kind):
 
 
 def test_no_position_and_the_position_of_a_null_key_are_different_things():
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     order = order_of("long", "string")
     assert order.encode(None) is None
     assert order.decode(None) is None
@@ -306,7 +306,7 @@ def test_a_range_follows_each_columns_direction():
 
 
 def test_everything_has_the_key_of_nulls():
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     assert EVERYTHING.contains((None,), order_of("long"))
     assert not KeyRange((None,), None).contains((None,), order_of("long"))
 

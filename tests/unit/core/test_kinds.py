@@ -119,7 +119,7 @@ def topics() -> Iterator[None]:
 
 
 def test_an_upstream_is_written_under_the_name_of_its_kind(topics):
-    """Design §6."""
+    """docs/reference/job.md."""
     job = BackfillJob(**job_fields(upstream={"topic": {"topic": "orders", "key": ["id"]}}))
     assert isinstance(job.upstream, TopicUpstream)
     assert (job.upstream.location, job.upstream.folders) == ("events/orders", {})

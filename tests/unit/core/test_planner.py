@@ -16,7 +16,7 @@ from tests.unit.core.layouts import Layout, chunk_of, ordered, plan_of
 
 @pytest.mark.parametrize("rate_limit", [None, 100, 101, 10**18])
 def test_all_that_is_left_is_one_chunk_without_an_upper_bound(rate_limit):
-    """Design §5.4: no key is read to find this out."""
+    """docs/concepts/rules.md#the-last-chunk-has-no-upper-bound: no key is read to find this out."""
     plan, rows, read = Layout(ordered(10, 10)).plan(None, rate_limit)
     assert chunk_of(plan) == KeyRange(None, None)
     assert (rows, read) == (100, 0)
@@ -43,14 +43,14 @@ def test_a_barrier_that_reads_nothing_has_no_chunk_to_plan(rate_limit):
 
 @pytest.mark.parametrize("rate_limit", [None, 1, 100])
 def test_an_empty_upstream_is_completed_by_its_first_chunk(rate_limit):
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     plan, rows, read = Layout([]).plan(None, rate_limit)
     assert chunk_of(plan) == KeyRange(None, None)
     assert (rows, read, plan.scanned_files, plan.warnings) == (0, 0, 0, ())
 
 
 def test_a_one_row_upstream_is_completed_at_the_smallest_rate_limit():
-    """Design §5.8."""
+    """docs/concepts/rules.md#upstreams-without-rows-and-of-one-row."""
     assert Layout([[7]]).backfill(1) == [(1, 0)]
 
 

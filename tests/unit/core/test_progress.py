@@ -22,7 +22,11 @@ def state_of(*vnodes, epoch=5):
 
 
 def test_only_a_vnode_that_started_has_a_position():
-    """Design §5.7: no position, and the position of null keys, are different things."""
+    """
+    No position, and the position of null keys, are different things.
+
+    See docs/concepts/rules.md#no-position-is-not-the-null-key.
+    """
     assert position_of(NotStarted()) is None
     assert position_of(InProgress((None,), 0)) == (None,)
     assert position_of(Completed(None, 0)) is None
@@ -30,7 +34,7 @@ def test_only_a_vnode_that_started_has_a_position():
 
 
 def test_a_job_is_completed_once_every_vnode_is():
-    """Design §5.4."""
+    """docs/concepts/rules.md#the-last-chunk-has-no-upper-bound."""
     assert state_of(Completed(None, 0), Completed((7,), 9)).completed
     assert not state_of(Completed(None, 0), NotStarted()).completed
     assert not state_of(Completed(None, 0), InProgress((7,), 9)).completed

@@ -104,7 +104,7 @@ def test_a_job_about_a_part_of_the_upstream_scans_that_part():
     [(False, None, True), (False, 1, True), (False, 0, False), (True, None, False), (True, 1, False), (True, 0, False)],
 )
 def test_pause_and_rate_limit_are_independent(paused, rate_limit, reads):
-    """Design §5.11."""
+    """docs/concepts/rules.md#the-settings-decide."""
     assert settings_of(paused=paused, rate_limit=rate_limit).reads_snapshot is reads
 
 

@@ -86,7 +86,7 @@ def test_a_running_job():
     assert status.eta_seconds == pytest.approx(7 * 60)
     assert (status.upstream_version.number, status.oldest_rows_version.number, status.lag_versions) == (2, 2, 5)
     assert status.vnodes.in_progress == 4
-    assert status.watermark is None, "design §5.13: the watermark is published once the view is finished"
+    assert status.watermark is None, "docs/concepts/rules.md#the-watermark-waits-for-the-end"
 
 
 def test_a_job_whose_changes_wait_has_rows_of_several_versions():
@@ -128,7 +128,7 @@ def test_a_view_that_is_gone_is_neither_finished_nor_verified():
     ("rows_read", "estimate", "is_known"), [(999_999, 1_000_000, True), (1000, 1000, False), (5000, 1000, False)]
 )
 def test_progress_shows_less_than_all_until_it_is_done(rows_read, estimate, is_known):
-    """Design §5.9: above the estimate it shows 99.9 % until done."""
+    """docs/concepts/rules.md#progress-stays-below-the-end: above the estimate it shows 99.9 % until done."""
     barriers, commits = running(1, rows=estimate)
     status = status_of(InProgress((9,), rows_read), barriers, commits)
     assert status.progress == 0.999
@@ -154,7 +154,7 @@ def test_a_replay_has_a_number_until_the_view_is_finished():
 
 
 def test_an_empty_upstream_that_completed_is_all_of_it():
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     barriers, commits = running(1, rows=0, completed=True, snapshot_read_row_count=0)
     status = status_of(Completed(None, 0), barriers, commits)
     assert (status.progress, status.rows_estimated, status.eta_seconds) == (1.0, 0, 0.0)

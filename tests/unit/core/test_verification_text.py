@@ -37,11 +37,11 @@ def test_rows_that_cannot_be_compared_are_told():
     found = VerifiedState.of(verification_of(compared_of(0, 1, removed_rows=1_000), compared_of(2, 3, removed_rows=2)))
     assert (found.equal, found.removed_rows) == (True, 1_002)
     assert verification_text.compared_line("paid_orders", found).endswith(
-        " different; 1,002 rows are of records that the upstream removed since; they cannot be compared"
+        " different; 1,002 rows whose source records are gone, not compared"
     )
     one = VerifiedState.of(verification_of(compared_of(0, 1, removed_rows=1), compared_of(2, 3)))
     assert verification_text.compared_line("paid_orders", one).endswith(
-        " different; 1 row is of a record that the upstream removed since; it cannot be compared"
+        " different; 1 row whose source record is gone, not compared"
     )
 
 

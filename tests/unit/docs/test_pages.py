@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from pathlib import Path
 
 import pytest
 
 from docs import cdc_example, plan_example, reference_tables, snapshot_example, source_example, terminal_picture
-from docs.generated import filled, names_in, refilled
+from docs.blocks import ROOT, pages
+from docs.generated import filled, read
+from tests.unit.docs.anchors import FENCE, anchors_of
 
-CHECKOUT = Path(__file__).parents[3]
-PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])
+PAGES = pages()
 
-_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _SVG_TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
+FOLDERS = ("airflow_backfill_provider", "bench", "dags", "demo", "faults", "scripts", "spark_apps", "tests")
+
+_NAMED = re.compile(r"\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?")
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
-def anchors_of(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
-
-
 def test_the_reference_says_what_the_code_says():
-    page = reference_tables.PAGE.read_text(encoding="utf-8")
-    assert filled(page, reference_tables.make()) == page
+    before = read(reference_tables.PAGES)
+    assert filled(before, reference_tables.make()) == before
 
 
 def test_the_picture_of_the_terminal_says_what_the_views_say():
@@ -37,35 +34,53 @@ def test_the_picture_of_the_terminal_says_what_the_views_say():
 
 @pytest.mark.slow
 def test_a_plan_says_what_the_page_shows():
-    page = plan_example.PAGE.read_text(encoding="utf-8")
-    assert filled(page, plan_example.make()) == page
+    before = read(plan_example.PAGES)
+    assert filled(before, plan_example.make()) == before
 
 
 def test_the_example_of_cdc_says_what_the_page_shows():
     """I1: the example compares its view with the query after each epoch."""
-    page, blocks = cdc_example.PAGE.read_text(encoding="utf-8"), cdc_example.make()
-    assert refilled(page, blocks) == page
-    assert {name for name in names_in(page) if name.startswith("cdc ")} == set(blocks)
+    before = read(cdc_example.PAGES)
+    assert filled(before, cdc_example.make()) == before
 
 
 def test_the_example_of_source_says_what_the_page_shows():
     """I1 after each epoch, and I2: a second attempt reads the same records."""
-    page, blocks = source_example.PAGE.read_text(encoding="utf-8"), source_example.make()
-    assert refilled(page, blocks) == page
-    assert {name for name in names_in(page) if name.startswith("source ")} == set(blocks)
+    before = read(source_example.PAGES)
+    assert filled(before, source_example.make()) == before
 
 
 def test_the_example_of_snapshot_says_what_the_page_shows():
     """I1: the example compares its view with the upstream's rows after each epoch."""
-    page, blocks = snapshot_example.PAGE.read_text(encoding="utf-8"), snapshot_example.make()
-    assert refilled(page, blocks) == page
-    assert {name for name in names_in(page) if name.startswith("snapshot ")} == set(blocks)
+    before = read(snapshot_example.PAGES)
+    assert filled(before, snapshot_example.make()) == before
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for path, anchor in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+    for path, anchor in _LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), path
         if anchor:
             assert anchor in anchors_of(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_list_is_one_on_the_site_too(page):
+    """The site's Markdown wants a blank line before a list, and four blanks before what belongs to an item."""
+    lines = FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
+    for before, line in itertools.pairwise(lines):
+        if re.match(r"([-*]|\d+\.) ", line):
+            assert re.match(r"$| |([-*]|\d+\.) |<!--", before), f"put a blank line before: {line}"
+        if not before.strip() and line.startswith(" "):
+            assert line.startswith("    "), f"put four blanks before: {line.strip()}"
+
+
+def test_what_the_code_says_of_pages_leads_somewhere():
+    """A test or a docstring that names a page, or a rule on it."""
+    code = [ROOT / "Makefile", *(file for folder in FOLDERS for file in ROOT.joinpath(folder).rglob("*.py"))]
+    for name in {found[0] for file in code for found in _NAMED.finditer(file.read_text(encoding="utf-8"))}:
+        path, _, anchor = name.partition("#")
+        if not path.endswith("/a.md"):  # of a test about any page
+            assert (ROOT / path).is_file(), name
+            assert not anchor or anchor in anchors_of(ROOT / path), name

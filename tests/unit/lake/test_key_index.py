@@ -69,7 +69,7 @@ def test_keys_are_counted_and_found_after_a_position(tmp_path):
 
 
 def test_a_null_key_is_a_position_with_all_other_keys_after_it(tmp_path):
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [None, 1]}])
     assert index.count(files[0], KeyRange((None,), None)) == 1
     assert index.count(files[0], EVERYTHING) == 2

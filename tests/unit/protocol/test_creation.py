@@ -80,7 +80,11 @@ def test_creating_again_changes_nothing_and_starts_no_engine(backfilling):
 
 
 def test_another_rate_limit_is_no_other_definition_and_does_not_throttle(created):
-    """Design §5.11: the settings are authoritative; the definition only says where they begin."""
+    """
+    The settings are authoritative; the definition only says where they begin.
+
+    See docs/concepts/rules.md#the-settings-decide.
+    """
     assert created.create(rate_limit=99).rate_limit == 5
 
 

@@ -59,7 +59,7 @@ def test_what_happens_between_the_arrangement_and_the_first_epoch_is_not_lost(ar
 
 
 def test_an_empty_upstream_is_arranged_and_completes_at_once(lake):
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     backfilling = Backfilling(lake, strategy="arrangement")
     backfilling.orders.add()
     backfilling.create()

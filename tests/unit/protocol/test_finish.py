@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 def test_a_job_is_finished_only_when_every_vnode_is_completed(backfilling, store):
-    """Design §3.4."""
+    """docs/concepts/rules.md#finishing-happens-once."""
     for _ in range(2):
         with pytest.raises(NotFinishedError, match="run more epochs") as caught:
             protocol.finish_job(store=store, requested_by="x")
@@ -51,7 +51,7 @@ def test_a_job_is_not_finished_before_the_completing_epoch_is_in_the_log(backfil
 
 
 def test_finishing_is_idempotent_and_names_the_epoch_that_completed(backfilling, store):
-    """Design §5.10."""
+    """docs/concepts/rules.md#finishing-happens-once."""
     backfilling.finish()
     backfilling.orders.add(50)
     backfilling.epoch()

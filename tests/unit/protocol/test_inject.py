@@ -45,7 +45,11 @@ def test_the_first_barrier_pins_everything_that_the_epoch_depends_on(backfilling
 
 
 def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
-    """Windows are half-open, ``(from, to]``; changes are filtered by the old position (design §5.3)."""
+    """
+    Windows are half-open, ``(from, to]``; changes are filtered by the old position.
+
+    See docs/concepts/rules.md#changes-are-filtered-by-the-old-position.
+    """
     backfilling.epoch()
     backfilling.orders.add(100)
     backfilling.orders.add(101)
@@ -85,7 +89,7 @@ def test_an_upstream_that_was_restored_from_an_older_copy_is_refused(backfilling
 
 
 def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(backfilling):
-    """Design §5.3 and §5.4."""
+    """docs/concepts/rules.md#changes-are-filtered-by-the-old-position and #the-last-chunk-has-no-upper-bound."""
     for _ in range(2):
         backfilling.epoch()
     last = backfilling.inject()
@@ -114,7 +118,7 @@ def test_a_rate_limit_of_zero_reads_nothing_until_it_is_raised(lake):
 
 
 def test_an_empty_upstream_completes_at_once_and_then_takes_every_change(lake):
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     backfilling = over(lake)
     barrier = backfilling.inject()
     assert (barrier.parts, barrier.completes) == ((part_of(None, None),), True)
@@ -129,14 +133,18 @@ def test_an_empty_upstream_completes_at_once_and_then_takes_every_change(lake):
 @pytest.mark.parametrize("key", [7, None])
 @pytest.mark.parametrize("rate_limit", [None, 1])
 def test_a_one_row_upstream_completes_at_once(lake, key, rate_limit):
-    """Design §5.8; a null key is a key."""
+    """docs/concepts/rules.md#upstreams-without-rows-and-of-one-row; a null key is a key."""
     backfilling = over(lake, key, rate_limit=rate_limit)
     assert [commit.completed for commit in backfilling.finish()] == [True]
     assert [row[0] for row in backfilling.rows()] == [key]
 
 
 def test_the_position_of_a_null_key_is_a_position(lake):
-    """Design §5.7: it lets the null key's changes through, and only those."""
+    """
+    It lets the null key's changes through, and only those.
+
+    See docs/concepts/rules.md#no-position-is-not-the-null-key.
+    """
     backfilling = over(lake, None, 1, 2, rate_limit=1)
     backfilling.epoch()
     assert set(backfilling.store.state().vnodes) == {InProgress((None,), 1)}

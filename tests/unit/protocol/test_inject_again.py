@@ -56,7 +56,11 @@ def test_a_task_run_that_pinned_a_barrier_before_a_rebuild_pins_another(backfill
     ],
 )
 def test_a_request_while_a_barrier_is_pinned_adopts_it(backfilling, other):
-    """Design §3.1: a pinned barrier that was not committed is returned again."""
+    """
+    A pinned barrier that was not committed is returned again.
+
+    See docs/concepts/rules.md#a-pinned-barrier-is-the-one-that-runs.
+    """
     mine = backfilling.inject(TASK)
     backfilling.orders.add(50)
     assert backfilling.ask(other) == protocol.Injection(mine)
@@ -70,7 +74,11 @@ def test_a_user_at_a_terminal_gets_a_new_barrier_every_time(backfilling):
 
 
 def test_injectors_at_once_all_get_one_barrier(backfilling):
-    """Design §3.1: the first in log order wins and the others adopt it."""
+    """
+    The first in log order wins and the others adopt it.
+
+    See docs/concepts/rules.md#a-pinned-barrier-is-the-one-that-runs.
+    """
     with ThreadPoolExecutor(6) as threads:
         requesters = [Requester(dag_id="d", run_id=f"r{n}", task_id="t") for n in range(6)]
         found = list(threads.map(backfilling.inject, requesters))

@@ -59,7 +59,11 @@ def test_a_repair_before_anything_was_read_removes_rows_that_no_epoch_wrote(back
 
 
 def test_a_barrier_pins_who_changed_what_and_when_since_the_one_before(backfilling):
-    """Design §1: the next barrier pins mutations, once each and in order."""
+    """
+    The next barrier pins mutations, once each and in order.
+
+    See docs/concepts/rules.md#mutations-are-carried-by-the-next-barrier.
+    """
     store = backfilling.store
     backfilling.epoch()
     mutations.throttle_job(5, store=store, requested_by="vera", clock=backfilling.clock)

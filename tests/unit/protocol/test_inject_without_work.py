@@ -89,7 +89,7 @@ def test_an_epoch_without_work_that_died_before_its_commit_is_completed(backfill
 
 
 def test_a_paused_job_that_read_nothing_has_nothing_to_do(backfilling):
-    """Design §5.3: NotStarted drops every change."""
+    """docs/concepts/rules.md#changes-are-filtered-by-the-old-position: NotStarted drops every change."""
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.add(50)
     injection = backfilling.ask()

@@ -73,7 +73,7 @@ def test_a_rate_limit_that_is_not_allowed_is_refused(store, rate_limit):
 
 
 def test_pause_and_rate_limit_are_independent_of_each_other(backfilling, store):
-    """Design §5.11."""
+    """docs/concepts/rules.md#the-settings-decide."""
     mutations.pause_job(store=store, requested_by="x")
     mutations.throttle_job(0, store=store, requested_by="x")
     mutations.resume_job(store=store, requested_by="x")

@@ -86,7 +86,7 @@ def test_the_view_is_the_query_after_every_epoch_while_the_upstream_changes(lake
 
 
 def test_a_row_that_moves_across_the_position_into_the_chunk_is_in_the_view_once(backfilling):
-    """Design §5.5: the changes go before the append."""
+    """docs/concepts/rules.md#changes-go-before-the-chunk: the changes go before the append."""
     backfilling.epoch()
     backfilling.orders.rekey({0: 5, 5: 0})
     backfilling.epoch()
@@ -127,7 +127,7 @@ def test_the_state_follows_the_pinned_plan(backfilling):
 
 
 def test_the_state_is_written_only_when_it_changed(backfilling):
-    """Design §5.12."""
+    """docs/concepts/rules.md#state-is-written-when-it-changes."""
     backfilling.finish()
     before = backfilling.store.state()
     backfilling.orders.change([3], amount=7)
@@ -256,7 +256,7 @@ def test_a_barrier_before_the_committed_state_is_refused(backfilling):
 
 
 def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfilling):
-    """Design §3.4."""
+    """docs/concepts/rules.md#finishing-happens-once."""
     backfilling.finish()
     backfilling.orders.add(50)
     backfilling.epoch()

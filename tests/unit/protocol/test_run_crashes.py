@@ -48,7 +48,7 @@ def test_an_epoch_that_dies_at_one_point_after_the_other_is_completed_in_the_end
 
 
 def test_the_completing_epoch_is_completed_however_often_it_dies(backfilling):
-    """Design §5.10: a finished job reports finished again."""
+    """docs/concepts/rules.md#finishing-happens-once: a finished job reports finished again."""
     backfilling.epoch()
     backfilling.epoch()
     for point in reversed(POINTS):

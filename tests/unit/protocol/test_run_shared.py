@@ -147,7 +147,11 @@ def test_a_step_that_has_something_to_do_is_not_skipped(arranged, work):
 
 
 def test_a_part_before_the_changes_is_refused(arranged):
-    """Design §5.5: a row may leave one vnode and be read in another one's chunk."""
+    """
+    A row may leave one vnode and be read in another one's chunk.
+
+    See docs/concepts/rules.md#changes-go-before-the-chunk.
+    """
     barrier = arranged.inject()
     rows = arranged.rows()
     with pytest.raises(EpochFailedError, match="changes of epoch 2 .* are not applied yet; run that step first"):

@@ -90,7 +90,7 @@ def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
     [("2", False), ("1", True), ("3", True), ("999", True), (None, True), ("", True), ("one", True), ("1.5", True)],
 )
 def test_an_unknown_layout_is_refused_before_a_row_is_read(tmp_path, layout, refused):
-    """I6 and design §5.12: checked on open."""
+    """I6 and docs/concepts/rules.md#state-is-written-when-it-changes: checked on open."""
     configuration = {} if layout is None else {"backfill.layoutVersion": layout}
     table = ControlTable(str(tmp_path / "control"), SCHEMA)
     DeltaTable.create(

@@ -195,7 +195,7 @@ def test_positions_of_every_type_are_read_back(kind):
     ],
 )
 def test_no_position_and_the_position_of_a_null_key_stay_different(vnodes):
-    """Design §5.7, and each vnode keeps its own progress."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key, and each vnode keeps its own progress."""
     state = state_of(*vnodes)
     assert parse(records.state_rows(state, "a1", ORDER)) == state
 
@@ -256,7 +256,7 @@ def replaced(rows, name, values):
     ],
 )
 def test_a_state_that_is_not_whole_is_refused(rows, said):
-    """I6 and design §5.12: read back and checked."""
+    """I6 and docs/concepts/rules.md#state-is-written-when-it-changes: read back and checked."""
     with pytest.raises(StateLayoutError, match=said) as caught:
         parse(rows)
     assert "rebuild the job" in str(caught.value)

@@ -163,7 +163,7 @@ def test_pinning_an_epoch_again_returns_the_barrier_that_the_log_holds(store):
 
 
 def test_of_injectors_at_once_the_first_in_log_order_wins_and_the_others_adopt_its_barrier(store):
-    """Design §3.1."""
+    """docs/concepts/rules.md#a-pinned-barrier-is-the-one-that-runs."""
     candidates = [barrier_of(1, parts=(part_of(None, (str(n),)),)) for n in range(8)]
     found = together(8, lambda n: BackfillStore(store.location).pin(candidates[n]))
     assert found == [found[0]] * 8

@@ -36,7 +36,7 @@ def test_a_new_job_has_started_no_vnode():
     ],
 )
 def test_what_was_read_ends_at_the_position(progress, read, unread):
-    """Design §5.3 and §5.7."""
+    """docs/concepts/rules.md#changes-are-filtered-by-the-old-position and #no-position-is-not-the-null-key."""
     state = state_of(progress, progress)
     assert in_place().read(state) == (read,)
     assert in_place().unread(state) == unread
@@ -69,7 +69,7 @@ def test_an_epoch_that_reads_a_chunk_moves_all_vnodes_to_its_end():
 
 
 def test_the_chunk_without_an_upper_bound_completes():
-    """Design §5.4: the last chunk has no upper bound."""
+    """docs/concepts/rules.md#the-last-chunk-has-no-upper-bound: the last chunk has no upper bound."""
     first = in_place(1).advanced(in_place(1).initial(0), epoch=1, ranges=[EVERYTHING], rows={})
     assert first == state_of(Completed(None, 0), epoch=1)
     last = in_place(1).advanced(state_of(InProgress((7,), 3)), epoch=6, ranges=[KeyRange((7,), None)], rows={0: 2})
@@ -96,7 +96,11 @@ def test_what_was_read_of_a_part_has_no_bounds_but_the_position():
 
 
 def test_an_epoch_without_a_chunk_leaves_the_state_as_it_is():
-    """Design §5.12: state is written only when it changed; so it keeps the epoch that wrote it."""
+    """
+    State is written only when it changed; so it keeps the epoch that wrote it.
+
+    See docs/concepts/rules.md#state-is-written-when-it-changes.
+    """
     state = state_of(InProgress((7,), 3))
     assert in_place(1).advanced(state, epoch=6, ranges=(), rows={}) is state
 

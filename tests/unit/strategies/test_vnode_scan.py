@@ -26,7 +26,11 @@ def covering(ranges, position, order):
 
 
 def test_an_epoch_without_a_chunk_leaves_the_state_as_it_is():
-    """Design §5.12: state is written only when it changed; so it keeps the epoch that wrote it."""
+    """
+    State is written only when it changed; so it keeps the epoch that wrote it.
+
+    See docs/concepts/rules.md#state-is-written-when-it-changes.
+    """
     state = state_of(InProgress((7, "a"), 3))
     assert arranged(1).advanced(state, epoch=6, ranges=(), rows={}) is state
 
@@ -99,7 +103,7 @@ def test_a_task_run_reads_the_vnodes_that_it_owns():
 
 
 def test_a_vnode_completes_alone():
-    """Design §4; and rows are counted where they were read."""
+    """docs/concepts/strategies.md; and rows are counted where they were read."""
     scan = arranged(3)
     state = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange(None, (1, 2, None))], rows={0: 5, 1: 3})
     assert state == state_of(Completed(None, 5), InProgress((2, None), 3), NotStarted(), epoch=1)
@@ -108,7 +112,7 @@ def test_a_vnode_completes_alone():
 
 
 def test_a_vnode_without_rows_completes_when_the_scan_passes_it():
-    """Design §5.7."""
+    """docs/concepts/rules.md#no-position-is-not-the-null-key."""
     scan = arranged(3)
     state = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange(None, (2, 1, "a"))], rows={2: 1})
     assert state.vnodes == (Completed(None, 0), Completed(None, 0), InProgress((1, "a"), 1))

@@ -94,7 +94,7 @@ def test_legacy_names_hold_the_job_for_backends_without_tags(server, epoch):
 
 
 def test_the_reference_names_every_metric(server, epoch):
-    page = (Path(__file__).parents[3] / "docs" / "reference.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "metrics-and-lineage.md").read_text(encoding="utf-8")
     server.start(legacy_names_on=False)
     emit_epoch_metrics(*epoch)
     assert [name for name in server.received() if f"| `{name.removeprefix('airflow.')}` |" not in page] == []

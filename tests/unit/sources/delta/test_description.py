@@ -58,7 +58,7 @@ def test_the_table_of_the_creation_is_accepted_also_with_more_columns(orders):
 
 
 def test_another_table_at_the_path_is_refused(orders):
-    """I6, design §5: a window of the old table would return the new table's rows."""
+    """I6: a window of the old table would return the new table's rows."""
     orders.add(1)
     created = as_created(orders.table.at())
     shutil.rmtree(orders.path)

@@ -75,7 +75,7 @@ def test_an_instant_before_the_oldest_readable_version_has_no_version(every_minu
 
 
 def test_the_watermark_is_the_commit_time_of_the_version(every_minute):
-    """Design §5.13."""
+    """docs/concepts/rules.md#the-watermark-waits-for-the-end."""
     assert every_minute.table.watermark(offset_of(4)) == at_minute(4)
 
 
