@@ -133,6 +133,7 @@ WITHOUT = {
     "sources/formats/spark.py": on_a_server("test_formats"),
     "sources/formats/parts.py": on_a_server("test_avro"),
     "sources/formats/portable_values.py": on_a_server("test_avro"),
+    "sources/formats/years.py": on_a_server("test_avro"),
     "sources/kafka/cluster.py": on_kafka("test_security"),
     "sources/kafka/decoding.py": on_kafka("test_formats"),
     "sources/kafka/description.py": on_kafka("test_formats"),

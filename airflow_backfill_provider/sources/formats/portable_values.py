@@ -1,8 +1,7 @@
 """
 Values that other readers of a Delta table cannot read: texts that are no UTF-8, and times outside the years 1 to 9999.
 
-Avro and Parquet files hold both without a look, and so do integers that count seconds since 1970. Spark writes them
-into a table, and then other programs cannot open it: this package reads the bounds of the view's files.
+Avro and Parquet files hold both without a look, and Spark writes them into a table as they are.
 
 The functions take and return expressions of Spark SQL as text; see :mod:`.spark`.
 """
@@ -12,15 +11,10 @@ from __future__ import annotations
 from airflow_backfill_provider.core.sql import text_literal
 from airflow_backfill_provider.sources.formats.column_types import ColumnType
 from airflow_backfill_provider.sources.formats.parts import Path, has_part
+from airflow_backfill_provider.sources.formats.years import is_outside
 
 INVALID_TEXT = "has a text that is no UTF-8"
 NO_DATE = "has a time outside the years 1 to 9999, perhaps in another unit than its type says"
-
-_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-_FIRST_LOCAL = "TIMESTAMP_NTZ '0001-01-01 00:00:00'"
-_LAST_LOCAL = "TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"
-
 
 def problem_elsewhere(value: str, kind: ColumnType) -> str:
     """Return what other programs cannot read of a value, or null; see :data:`INVALID_TEXT` and :data:`NO_DATE`."""
@@ -34,11 +28,4 @@ def _is_invalid(value: str, kind: str, _path: Path) -> str:
 
 
 def _is_no_date(value: str, kind: str, _path: Path) -> str:
-    match kind:
-        case "date":
-            return f"unix_date({value}) NOT BETWEEN {_FIRST_DAY} AND {_LAST_DAY}"
-        case "timestamp":
-            return f"unix_micros({value}) NOT BETWEEN {_FIRST_MICROSECOND} AND {_LAST_MICROSECOND}"
-        case "timestamp_ntz":
-            return f"{value} NOT BETWEEN {_FIRST_LOCAL} AND {_LAST_LOCAL}"
-    return ""
+    return is_outside(value, kind)
