@@ -42,18 +42,24 @@ class Agreement:
     What two schemas mean.
 
     :param conflict: what they contradict each other about; empty if they do not.
-    :param limits: where a number stands → a literal that its absolute value must be below, or it may be another one.
+    :param promoted: where a floating-point number stands that was a whole one → a literal that its absolute value must
+        be below, or it may be another one.
+    :param digits: where a decimal stands that is read with more digits than it may have → the same, of its own type.
     """
 
     conflict: str = ""
-    limits: Mapping[Path, str] = field(default_factory=dict)
+    promoted: Mapping[Path, str] = field(default_factory=dict)
+    digits: Mapping[Path, str] = field(default_factory=dict)
 
 
 def agreement(writer: str, reader: str) -> Agreement:
     """Compare the schema that values were written with and the one that they are read with; they may be the same."""
     found = list(_compared(_Type.of(writer), _Type.of(reader), ()))
-    conflict = next((one for _, one, _ in found if one), "")
-    return Agreement(conflict, {path: limit for path, _, limit in found if limit})
+    return Agreement(
+        next((one.conflict for _, one in found if one.conflict), ""),
+        {path: one.promoted for path, one in found if one.promoted},
+        {path: one.digits for path, one in found if one.digits},
+    )
 
 
 def with_more_digits(reader: str) -> str:
@@ -68,6 +74,15 @@ def with_more_digits(reader: str) -> str:
         return {**{name: wider(one) for name, one in part.items()}, **changed}
 
     return json.dumps(wider(json.loads(reader)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scalar:
+    """What is to be known of a scalar; see :class:`Agreement`."""
+
+    conflict: str
+    promoted: str
+    digits: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +150,14 @@ class _Type:
         return {one["name"]: self.within(one["type"]) for one in self.schema["fields"]}
 
 
-def _compared(writer: _Type, reader: _Type, path: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield where the types may differ, with a conflict or a limit."""
+def _compared(writer: _Type, reader: _Type, path: Path) -> Iterator[tuple[Path, _Scalar]]:
+    """Yield where the types have scalars, and what is to be known of each."""
     for read in reader.branches():
         for written in writer.branches():
             yield from _of_branch(written, read, path)
 
 
-def _of_branch(written: _Type, read: _Type, path: Path) -> Iterator[tuple[Path, str, str]]:
+def _of_branch(written: _Type, read: _Type, path: Path) -> Iterator[tuple[Path, _Scalar]]:
     match written.kind, read.kind:
         case ("array", "array"):
             yield from _compared(*(one.within(one.schema["items"]) for one in (written, read)), (*path, ELEMENTS))
@@ -155,7 +170,7 @@ def _of_branch(written: _Type, read: _Type, path: Path) -> Iterator[tuple[Path, 
                 if names:
                     yield from _compared(fields[names[0]], read.within(one["type"]), (*path, one["name"]))
         case _:
-            yield path, _conflict(written, read, path), _limit(written, read)
+            yield path, _Scalar(_conflict(written, read, path), _promoted(written, read), _digits(read.schema))
 
 
 def _conflict(written: _Type, read: _Type, path: Path) -> str:
@@ -173,12 +188,13 @@ def _conflict(written: _Type, read: _Type, path: Path) -> str:
     return ""
 
 
-def _limit(written: _Type, read: _Type) -> str:
-    if bound := _EXACT_BELOW.get((written.kind, read.kind)):
-        return f"{bound}D"
-    if _is_cut(read.schema):
-        return f"{10 ** (read.schema['precision'] - read.schema.get('scale', 0))}BD"
-    return ""
+def _promoted(written: _Type, read: _Type) -> str:
+    bound = _EXACT_BELOW.get((written.kind, read.kind))
+    return f"{bound}D" if bound else ""
+
+
+def _digits(read: Mapping[str, Any]) -> str:
+    return f"{10 ** (read['precision'] - read.get('scale', 0))}BD" if _is_cut(read) else ""
 
 
 def _is_cut(schema: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ The functions take and return expressions of Spark SQL as text; see :mod:`.spark
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from airflow_backfill_provider.core.sql import text_literal
@@ -24,7 +25,7 @@ from airflow_backfill_provider.sources.formats.once import once
 from airflow_backfill_provider.sources.formats.parts import Path, has_part
 
 NO_AVRO = "is no value of its Avro schema"
-INEXACT = "has a number with more digits than its column holds"
+INEXACT = "has a whole number with more digits than a floating-point number holds"
 
 _VALUE, _END = "value", "end"
 
@@ -58,14 +59,19 @@ def avro_value(body: str, writer: str, reader: str, delta_type: ColumnType) -> s
 def _error(both: str, delta_type: ColumnType, known: Agreement) -> str:
     first, second = (field_of(field_of(both, reading), _END) for reading in ("whole", "ends"))
 
-    def is_beyond(value: str, _kind: str, path: Path) -> str:
-        return f"abs({value}) >= {known.limits[path]}" if path in known.limits else ""
-
-    has_inexact = has_part(field_of(field_of(both, "whole"), _VALUE), delta_type, is_beyond)
+    value = field_of(field_of(both, "whole"), _VALUE)
+    has_long, has_inexact = (_has_beyond(value, delta_type, limits) for limits in (known.digits, known.promoted))
     return (
-        f"CASE WHEN NOT coalesce({first} AND NOT {second}, false) THEN {text_literal(NO_AVRO)}"
+        f"CASE WHEN NOT coalesce({first} AND NOT {second}, false) OR {has_long} THEN {text_literal(NO_AVRO)}"
         f" WHEN {has_inexact} THEN {text_literal(INEXACT)} END"
     )
+
+
+def _has_beyond(value: str, delta_type: ColumnType, limits: Mapping[Path, str]) -> str:
+    def is_beyond(number: str, _kind: str, path: Path) -> str:
+        return f"abs({number}) >= {limits[path]}" if path in limits else ""
+
+    return has_part(value, delta_type, is_beyond)
 
 
 def _result(both: str, error: str, delta_type: ColumnType) -> str:
