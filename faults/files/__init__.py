@@ -38,7 +38,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="files",
-    about="folders whose files come, move, are corrected and removed, with values that fit no column, while attempts die",
+    about="folders whose files come, move and are corrected, with values that fit no column, while attempts die",
     quick=3,
     full=200,
     checks="comparisons",

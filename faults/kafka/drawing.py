@@ -10,7 +10,21 @@ from typing import Any
 from tests.integration.kafka.producers import COMPACTED
 
 NO_JSON = "no json"
-"""A value that no job in JSON can read."""
+"""A value that is no JSON."""
+
+LATE = '{"text": "late"}'
+"""The value of a record whose timestamp is in microseconds."""
+
+UNREADABLE = (
+    NO_JSON,
+    LATE,
+    '{"text": "wide", "small": 70000}',
+    '{"text": "long", "small": 1.5}',
+    '{"text": "far", "at": "+57971-01-01T00:00:00Z"}',
+    '{"text": "early", "at": "0000-06-01T00:00:00Z"}',
+    '{"text": "led out", "at": "9999-12-31T23:59:59-10:00"}',
+)
+"""The values of records that no job in JSON can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +84,7 @@ class DrawnTopic:
     :param partitions: the number at the beginning.
     :param settings: the broker's for the topic.
     :param jobs: the last one is created in the middle of the case.
-    :param garbage: the share of values that are no JSON.
+    :param garbage: the share of records that no job in JSON can read.
     """
 
     partitions: int

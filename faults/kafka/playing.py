@@ -76,11 +76,15 @@ class Game:
         return f"{topic.partitions} partitions; {compacted}{len(topic.jobs)} jobs; {len(self.writer.committed)} records"
 
     def _make_topic(self) -> None:
-        self.broker.create_topic(self.name, self.topic.partitions, retention_ms="-1", **self.topic.settings)
+        # A broker compacts by the times of records, so these are right where it does.
+        settings = self.topic.settings or {"message_timestamp_after_max_ms": str(2**63 - 1)}
+        self.broker.create_topic(self.name, self.topic.partitions, retention_ms="-1", **settings)
 
     def _writer(self) -> Writer:
         seed = str(self.chance.random())
-        return Writer(seed, self.broker, self.name, self.topic.partitions, self.topic.garbage)
+        topic = self.topic
+        any_time = not topic.is_compacted
+        return Writer(seed, self.broker, self.name, topic.partitions, topic.garbage, any_time=any_time)
 
     def _play(self) -> None:
         self.jobs[0].begin()

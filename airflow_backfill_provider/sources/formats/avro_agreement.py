@@ -116,8 +116,8 @@ class _Type:
                 yield _Type(schema, namespace, self.named)
             case {"type": dict() | list() as inner}:
                 yield from self.within(inner).branches()
-            case {"type": "record" | "error", "name": str() as name, **rest}:
-                full = qualified(name, rest.get("namespace", self.namespace))
+            case {"type": "record" | "error", "name": str() as name}:
+                full = qualified(name, str(self.schema.get("namespace", self.namespace)))
                 yield _Type(self.schema, full.rpartition(".")[0], self.named)
             case {"type": str() as kind} if (named := self.within(kind)).is_reference:
                 yield from named.branches()
@@ -134,6 +134,10 @@ class _Type:
     def within(self, schema: Any) -> _Type:
         """Return a part of this type."""
         return _Type(schema, self.namespace, self.named)
+
+    def part(self, name: str) -> _Type:
+        """Return a named part of an object."""
+        return self.within(self.schema[name])
 
     @property
     def kind(self) -> str:
@@ -160,9 +164,9 @@ def _compared(writer: _Type, reader: _Type, path: Path) -> Iterator[tuple[Path, 
 def _of_branch(written: _Type, read: _Type, path: Path) -> Iterator[tuple[Path, _Scalar]]:
     match written.kind, read.kind:
         case ("array", "array"):
-            yield from _compared(*(one.within(one.schema["items"]) for one in (written, read)), (*path, ELEMENTS))
+            yield from _compared(written.part("items"), read.part("items"), (*path, ELEMENTS))
         case ("map", "map"):
-            yield from _compared(*(one.within(one.schema["values"]) for one in (written, read)), (*path, VALUES))
+            yield from _compared(written.part("values"), read.part("values"), (*path, VALUES))
         case ("record" | "error", "record" | "error"):
             fields = written.fields()
             for one in read.schema["fields"]:

@@ -73,10 +73,10 @@ def named_types(schema: Any, namespace: str = "") -> Iterator[tuple[str, tuple[A
         case list():
             for branch in schema:
                 yield from named_types(branch, namespace)
-        case {"type": "record" | "error" | "enum" | "fixed", "name": str() as name, **rest}:
-            full = qualified(name, rest.get("namespace", namespace))
+        case {"type": "record" | "error" | "enum" | "fixed", "name": str() as name}:
+            full = qualified(name, str(schema.get("namespace", namespace)))
             yield full, (schema, _namespace_of(full))
-            for field in rest.get("fields", ()):
+            for field in schema.get("fields", ()):
                 yield from named_types(field["type"], _namespace_of(full))
         case dict():
             for part in ("type", "items", "values"):

@@ -16,6 +16,7 @@ from airflow_backfill_provider.sources.formats.years import is_outside
 INVALID_TEXT = "has a text that is no UTF-8"
 NO_DATE = "has a time outside the years 1 to 9999, perhaps in another unit than its type says"
 
+
 def problem_elsewhere(value: str, kind: ColumnType) -> str:
     """Return what other programs cannot read of a value, or null; see :data:`INVALID_TEXT` and :data:`NO_DATE`."""
     checks = ((has_part(value, kind, _is_invalid), INVALID_TEXT), (has_part(value, kind, _is_no_date), NO_DATE))

@@ -23,6 +23,7 @@ from airflow_backfill_provider.sources.formats.column_types import ColumnType, d
 from airflow_backfill_provider.sources.formats.json_plain import is_plain, with_plain_json
 from airflow_backfill_provider.sources.formats.json_values import json_value
 from airflow_backfill_provider.sources.formats.once import once
+from airflow_backfill_provider.sources.formats.portable_values import problem_elsewhere
 from airflow_backfill_provider.sources.formats.protobuf_values import Writers, protobuf_value
 from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedAvro,
@@ -31,7 +32,6 @@ from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedRaw,
     ResolvedText,
 )
-from airflow_backfill_provider.sources.formats.portable_values import problem_elsewhere
 
 OfExpressions = ResolvedRaw | ResolvedText | ResolvedJson | ResolvedAvro
 """The formats that Spark's expressions decode."""
