@@ -30,6 +30,7 @@ from faults.mutants import (
     engine,
     execution,
     files,
+    formats,
     guards,
     lake,
     protocol,
@@ -66,6 +67,7 @@ MUTANTS = (
     *queries.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
+    *formats.MUTANTS,
     *guards.MUTANTS,
 )
 """The mutants by the room of the package that they change."""
