@@ -29,7 +29,7 @@ def _stage() -> Iterator[Play]:
 
             def play(case: int, random: random.Random) -> Outcome:
                 with case_folder(root, case, spark) as folder:
-                    return Game(random, spark, folder).play()
+                    return Game(case, random, spark, folder).play()
 
             yield play
     finally:

@@ -29,6 +29,7 @@ from tests.integration.engine.test_crash_points import POINTS
 _CHANGED = "changed after it was added"
 """What the refusal of a file says of which rows may have been read."""
 
+KINDS = ("parquet", "json", "csv")
 ROUNDS = 8
 MOST_EPOCHS = 60
 
@@ -72,13 +73,14 @@ class Game:
     """
     A case.
 
-    :param chance: decides on everything.
+    :param case: its number, which decides on the format.
+    :param chance: decides on everything else.
     :param folder: a folder for the files and the views.
     """
 
-    def __init__(self, chance: random.Random, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, case: int, chance: random.Random, spark: SparkSession, folder: Path) -> None:
         self.chance = chance
-        self.kind = chance.choice(["json", "csv", "parquet"])
+        self.kind = KINDS[case % len(KINDS)]
         self.files: dict[Path, list[DrawnRow]] = {}
         self.rows: dict[int, DrawnRow] = {}
         self.done: Counter[str] = Counter()
@@ -111,12 +113,15 @@ class Game:
 
     def _add(self) -> None:
         count = self.chance.choice([1, 8, 30])
-        rows = some_rows(self.chance, len(self.rows), count, self.kind, self.chance.choice([0, 0, 0.1]))
+        rows = some_rows(self.chance, len(self.rows), count, self.kind, self.chance.choice([0, 0.1, 0.4]))
         file = self.landing / self.chance.choice(["", "a", "a/b"]) / f"f{len(self.rows)}.{self.kind}"
         write(file, rows)
         self.files[file] = rows
         self.rows |= {row.id: row for row in rows}
         self.done["added"] += 1
+        if self.chance.random() < 0.2:
+            self._rewrite(file)
+            self.done["corrected at once"] += 1
 
     def _move(self) -> None:
         """Move a file within the folder: what was read of it is not read again."""
