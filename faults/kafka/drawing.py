@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.integration.kafka.producers import COMPACTED
@@ -98,14 +98,18 @@ class DrawnTopic:
         return bool(self.settings)
 
 
-def a_topic(chance: random.Random) -> DrawnTopic:
-    """Draw a topic and its jobs."""
+def a_topic(case: int, chance: random.Random) -> DrawnTopic:
+    """Draw a topic and its jobs; in every second case, some records cannot be read by the first job."""
+    is_garbled = case % 2 == 0
     jobs = tuple(_a_job(chance) for _ in range(chance.choice([1, 2])))
+    if is_garbled:
+        jobs = (replace(jobs[0], is_json=True), *jobs[1:])
+    has_json = any(job.is_json for job in jobs)
     return DrawnTopic(
         partitions=chance.choice([1, 2, 3, 5]),
         settings=COMPACTED if chance.random() < 0.4 else {},
         jobs=jobs,
-        garbage=chance.choice([0.0, 0.1, 0.5]) if any(job.is_json for job in jobs) else 0.0,
+        garbage=chance.choice([0.1, 0.5] if is_garbled else [0.0, 0.1, 0.5]) if has_json else 0.0,
     )
 
 

@@ -33,15 +33,18 @@ class Game:
     """
     A case.
 
-    :param chance: decides on everything.
+    :param case: its number; every second one has records that no job can read.
+    :param chance: decides on everything else.
     :param broker: the broker of all cases.
     :param folder: a folder for the views.
     """
 
-    def __init__(self, chance: random.Random, broker: KafkaBroker, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, case: int, chance: random.Random, broker: KafkaBroker, spark: SparkSession, folder: Path
+    ) -> None:
         self.chance = chance
         self.broker = broker
-        self.topic = a_topic(chance)
+        self.topic = a_topic(case, chance)
         self.name = f"case_{next(_numbers)}"
         self.done: Counter[str] = Counter()
         self.jobs = [
@@ -162,7 +165,8 @@ class Game:
 
     def _remove_records(self) -> None:
         """Remove old records, as retention does; all jobs have read them."""
-        if self.chance.random() < 0.5:
+        # A broker removes none of a topic that it compacts.
+        if self.chance.random() < 0.5 or self.topic.is_compacted:
             return
         self.done["removed"] += 1
         left = self.truth.look()
