@@ -62,16 +62,29 @@ def append_streamed(
 
 
 def _write(files: arrow_fs.FileSystem, name: str, batches: Iterable[pa.RecordBatch], location: str) -> pq.FileMetaData:
-    writer: pq.ParquetWriter | None = None
     with storage_errors(location):
         stream = files.open_output_stream(name)
-    with stream:
-        for batch in batches:
-            with storage_errors(location):
-                writer = writer or pq.ParquetWriter(stream, batch.schema)
-                writer.write_batch(batch)
-        if writer is None:
-            raise ValueError("there is nothing to append")
+    try:
+        footer = _into(stream, batches, location)
+    except BaseException:
+        with suppress(OSError):
+            stream.close()
+        raise
+    # A storage may take the file only now.
+    with storage_errors(location):
+        stream.close()
+    return footer
+
+
+def _into(stream: pa.NativeFile, batches: Iterable[pa.RecordBatch], location: str) -> pq.FileMetaData:
+    """Write batches; what their own source raises is no error of the storage."""
+    writer: pq.ParquetWriter | None = None
+    for batch in batches:
         with storage_errors(location):
-            writer.close()
+            writer = writer or pq.ParquetWriter(stream, batch.schema)
+            writer.write_batch(batch)
+    if writer is None:
+        raise ValueError("there is nothing to append")
+    with storage_errors(location):
+        writer.close()
     return writer.writer.metadata
