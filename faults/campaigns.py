@@ -19,6 +19,7 @@ NAMES = (
     "classes",
     "failpoints",
     "kills",
+    "files",
     "cdc",
     "kafka",
     "store",

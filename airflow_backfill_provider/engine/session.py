@@ -25,7 +25,8 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
     :raises StorageOptionsError: if Spark cannot use one of them.
     """
     # Spark logs every refused query with the JVM's stack; the raised error has the cause in one line.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     pin_settings(spark)
     for name, value in hadoop_settings(storage_options or {}).items():
         if spark.conf.get(f"spark.hadoop.{name}", None) is None:

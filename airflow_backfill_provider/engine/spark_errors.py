@@ -91,6 +91,12 @@ _RECORDS_LOST = re.compile(
 )
 """The error of a read whose records were removed from a topic after it was planned; it may have a condition."""
 
+_NO_INSTANT = re.compile(
+    r"\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] Record at topic (?P<topic>\S+) partition (?P<partition>\d+) "
+    r"offset (?P<offset>\d+) has"
+)
+"""The error of a record whose timestamp overflows in microseconds; of the same class as a lost record."""
+
 _DATABASE_LOST = re.compile(
     r"org\.postgresql\.util\.PSQLException: (?:An I/O error|FATAL|The connection|Connection |This connection)"
 )
@@ -208,7 +214,19 @@ def _raise_for_database(error: BaseException, what: str) -> None:
 
 def are_records_lost(error: BaseException) -> bool:
     """Return whether a read failed because records of a topic were removed after it was planned."""
-    return _is(error, ("KAFKA_DATA_LOSS",)) or _RECORDS_LOST.search(str(error)) is not None
+    if _is(error, ("KAFKA_DATA_LOSS",)):
+        return True
+    return _RECORDS_LOST.search(str(error)) is not None and _NO_INSTANT.search(str(error)) is None
+
+
+def _raise_for_instant(error: BaseException, what: str) -> None:
+    """Raise the error for a record whose timestamp Spark cannot read, whatever the query uses, if there is one."""
+    if found := _NO_INSTANT.search(str(error)):
+        raise UnsupportedValueError(
+            f"{what}: {found['topic']}, partition {found['partition']}, offset {found['offset']}: the timestamp lies "
+            "beyond what Spark can read; its producer took another unit than milliseconds. Remove the records up to it "
+            "from the topic (kafka-delete-records), and rebuild the job, which begins with those that are left"
+        ) from None
 
 
 def _raise_for_lost_records(error: BaseException, what: str) -> None:
@@ -298,6 +316,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
             ) from None
         _raise_for_value(error, what)
         _raise_for_violation(error, what)
+        _raise_for_instant(error, what)
         _raise_for_lost_records(error, what)
         _raise_for_row(error, what)
         _raise_for_database(error, what)
@@ -344,6 +363,8 @@ def comparison_errors(what: str) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         if has_lost_spark(error):
             raise VerificationFailedError(f"{what} cannot be compared: Spark's process ended; try again") from None
+        _raise_for_value(error, what)
+        _raise_for_instant(error, what)
         if not are_records_lost(error):
             _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):

@@ -324,6 +324,7 @@ def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> Resolv
     query = query_of(job)
     query.require_names(names)
     used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
+    described.require_distinct(used)
     described.require_columns(used)
     return ResolvedUpstream(
         table_id=described.table_id,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.errors import UpstreamReplacedError, UpstreamSchemaChangedError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.upstream import KeyColumn
@@ -75,6 +75,23 @@ class UpstreamDescription:
         :raises InvalidJobError: with the columns.
         """
 
+    def require_distinct(self, used: Iterable[str]) -> None:
+        """
+        Refuse a used column if there is another one whose name differs only in case.
+
+        :raises InvalidJobError: with both.
+        """
+        for name in sorted(used):
+            if other := self._alike(name):
+                raise InvalidJobError(
+                    f"{self.location} has the columns {name} and {other}, and Spark ignores case, so it cannot "
+                    "tell them apart; rename one of them, or leave both out of the query and the key"
+                )
+
+    def _alike(self, name: str) -> str | None:
+        """Return another column whose name differs only in case."""
+        return next((other for other in self.types if other != name and other.lower() == name.lower()), None)
+
     def require_as_created(self, upstream: ResolvedUpstream) -> None:
         """
         Refuse an upstream that is not the one at the job's creation.
@@ -111,6 +128,8 @@ class UpstreamDescription:
                 found.append(f"column {column.name} is gone")
             elif self.types[column.name] != column.type:
                 found.append(f"column {column.name} was {column.type} and is {self.types[column.name]}")
+            elif other := self._alike(column.name):
+                found.append(f"there is a column {other} beside {column.name}, and Spark ignores case")
         return found
 
     def require_same_table(self, upstream: ResolvedUpstream) -> None:

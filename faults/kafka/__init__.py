@@ -41,7 +41,7 @@ def _stage() -> Iterator[Play]:
 
             def play(case: int, random: random.Random) -> Outcome:
                 with case_folder(root, case, spark) as folder:
-                    return Game(random, broker, spark, folder).play()
+                    return Game(case, random, broker, spark, folder).play()
 
             yield play
     finally:

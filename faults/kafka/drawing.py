@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.integration.kafka.producers import COMPACTED
 
 NO_JSON = "no json"
-"""A value that no job in JSON can read."""
+"""A value that is no JSON."""
+
+LATE = '{"text": "late"}'
+"""The value of a record whose timestamp is in microseconds."""
+
+UNREADABLE = (
+    NO_JSON,
+    LATE,
+    '{"text": "wide", "small": 70000}',
+    '{"text": "long", "small": 1.5}',
+    '{"text": "far", "at": "+57971-01-01T00:00:00Z"}',
+    '{"text": "early", "at": "0000-06-01T00:00:00Z"}',
+    '{"text": "led out", "at": "9999-12-31T23:59:59-10:00"}',
+)
+"""The values of records that no job in JSON can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +84,7 @@ class DrawnTopic:
     :param partitions: the number at the beginning.
     :param settings: the broker's for the topic.
     :param jobs: the last one is created in the middle of the case.
-    :param garbage: the share of values that are no JSON.
+    :param garbage: the share of records that no job in JSON can read.
     """
 
     partitions: int
@@ -84,14 +98,18 @@ class DrawnTopic:
         return bool(self.settings)
 
 
-def a_topic(chance: random.Random) -> DrawnTopic:
-    """Draw a topic and its jobs."""
+def a_topic(case: int, chance: random.Random) -> DrawnTopic:
+    """Draw a topic and its jobs; in every second case, some records cannot be read by the first job."""
+    is_garbled = case % 2 == 0
     jobs = tuple(_a_job(chance) for _ in range(chance.choice([1, 2])))
+    if is_garbled:
+        jobs = (replace(jobs[0], is_json=True), *jobs[1:])
+    has_json = any(job.is_json for job in jobs)
     return DrawnTopic(
         partitions=chance.choice([1, 2, 3, 5]),
         settings=COMPACTED if chance.random() < 0.4 else {},
         jobs=jobs,
-        garbage=chance.choice([0.0, 0.1, 0.5]) if any(job.is_json for job in jobs) else 0.0,
+        garbage=chance.choice([0.1, 0.5] if is_garbled else [0.0, 0.1, 0.5]) if has_json else 0.0,
     )
 
 

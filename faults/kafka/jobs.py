@@ -14,7 +14,7 @@ from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from faults.campaign import WrongError
-from faults.kafka.drawing import NO_JSON, DrawnJob
+from faults.kafka.drawing import UNREADABLE, DrawnJob
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.kafka.producers import Records
 
@@ -30,7 +30,8 @@ class TopicJob(Lakehouse):
         self.drawn = drawn
         upstream: dict[str, Any] = {"connection": CONNECTION, "topic": topic}
         if drawn.is_json:
-            upstream |= {"value": {"format": "json", "schema": "text STRING"}, "unreadable_records": "dead_letter"}
+            value = {"format": "json", "schema": "text STRING, small SMALLINT, at TIMESTAMP"}
+            upstream |= {"value": value, "unreadable_records": "dead_letter"}
         self.fields = {"name": name, "upstream": {"kafka": upstream}, "query": drawn.text, **drawn.fields}
 
     def begin(self) -> JobSettings:
@@ -72,11 +73,11 @@ class TopicJob(Lakehouse):
         return {
             place: self._value(value)
             for place, value in records.items()
-            if has(*place) or (self.drawn.is_json and value == NO_JSON)
+            if has(*place) or (self.drawn.is_json and value in UNREADABLE)
         }
 
     def _value(self, value: str | None) -> str | None:
-        if not self.drawn.is_json or value is None or value == NO_JSON:
+        if not self.drawn.is_json or value is None or value in UNREADABLE:
             return value
         text: str = json.loads(value)["text"]
         return text

@@ -33,15 +33,18 @@ class Game:
     """
     A case.
 
-    :param chance: decides on everything.
+    :param case: its number; every second one has records that no job can read.
+    :param chance: decides on everything else.
     :param broker: the broker of all cases.
     :param folder: a folder for the views.
     """
 
-    def __init__(self, chance: random.Random, broker: KafkaBroker, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, case: int, chance: random.Random, broker: KafkaBroker, spark: SparkSession, folder: Path
+    ) -> None:
         self.chance = chance
         self.broker = broker
-        self.topic = a_topic(chance)
+        self.topic = a_topic(case, chance)
         self.name = f"case_{next(_numbers)}"
         self.done: Counter[str] = Counter()
         self.jobs = [
@@ -76,11 +79,15 @@ class Game:
         return f"{topic.partitions} partitions; {compacted}{len(topic.jobs)} jobs; {len(self.writer.committed)} records"
 
     def _make_topic(self) -> None:
-        self.broker.create_topic(self.name, self.topic.partitions, retention_ms="-1", **self.topic.settings)
+        # A broker compacts by the times of records, so these are right where it does.
+        settings = self.topic.settings or {"message_timestamp_after_max_ms": str(2**63 - 1)}
+        self.broker.create_topic(self.name, self.topic.partitions, retention_ms="-1", **settings)
 
     def _writer(self) -> Writer:
         seed = str(self.chance.random())
-        return Writer(seed, self.broker, self.name, self.topic.partitions, self.topic.garbage)
+        topic = self.topic
+        any_time = not topic.is_compacted
+        return Writer(seed, self.broker, self.name, topic.partitions, topic.garbage, any_time=any_time)
 
     def _play(self) -> None:
         self.jobs[0].begin()
@@ -158,7 +165,8 @@ class Game:
 
     def _remove_records(self) -> None:
         """Remove old records, as retention does; all jobs have read them."""
-        if self.chance.random() < 0.5:
+        # A broker removes none of a topic that it compacts.
+        if self.chance.random() < 0.5 or self.topic.is_compacted:
             return
         self.done["removed"] += 1
         left = self.truth.look()

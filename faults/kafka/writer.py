@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from faults.kafka.drawing import NO_JSON
+from faults.kafka.drawing import LATE, UNREADABLE
 from tests.integration.kafka.producers import Records, note
 from tests.kafka_broker import KafkaBroker
 
@@ -32,10 +32,13 @@ class Writer(threading.Thread):
 
     :param seed: decides on what it writes.
     :param topic: the topic's name.
-    :param garbage: the share of values that are no JSON.
+    :param garbage: the share of records that no job in JSON can read.
+    :param any_time: whether the topic takes timestamps in the future.
     """
 
-    def __init__(self, seed: str, broker: KafkaBroker, topic: str, partitions: int, garbage: float) -> None:
+    def __init__(
+        self, seed: str, broker: KafkaBroker, topic: str, partitions: int, garbage: float, *, any_time: bool
+    ) -> None:
         super().__init__(daemon=True)
         self.topic = topic
         self.partitions = partitions
@@ -45,6 +48,7 @@ class Writer(threading.Thread):
         self.error: BaseException | None = None
         self._chance = random.Random(seed)
         self._garbage = garbage
+        self._unreadable = UNREADABLE if any_time else [value for value in UNREADABLE if value != LATE]
         self._uncommitted: Records = {}
         self._is_open = False
         self._written = 0
@@ -106,9 +110,13 @@ class Writer(threading.Thread):
     def _write(self, producer: Producer, account: Records) -> None:
         for _ in range(self._chance.choice([1, 3, 10, 40])):
             self._written += 1
+            value = self._value()
+            # Zero is the present time.
+            timestamp = time.time_ns() // 1000 if value == LATE else 0
             producer.produce(
                 self.topic,
-                self._value(),
+                value,
+                timestamp=timestamp,
                 key=f"key {self._chance.randrange(_KEYS)}",
                 partition=self._chance.randrange(self.partitions),
                 on_delivery=partial(note, account),
@@ -119,7 +127,7 @@ class Writer(threading.Thread):
     def _value(self) -> str | None:
         chance = self._chance.random()
         if chance < self._garbage:
-            return NO_JSON
+            return self._chance.choice(self._unreadable)
         return None if chance > 0.9 else json.dumps({"text": f"value {self._written}"})
 
     def _end(self, *, commits: bool) -> None:

@@ -30,6 +30,7 @@ from faults.mutants import (
     engine,
     execution,
     files,
+    formats,
     guards,
     lake,
     protocol,
@@ -67,6 +68,7 @@ MUTANTS = (
     *queries.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
+    *formats.MUTANTS,
     *guards.MUTANTS,
     *verifying.MUTANTS,
 )

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 
+from airflow_backfill_provider.lake.storage import storage_errors
+
 _LANDED = "airflow-backfill/landed"
 """The id of the transaction whose version is the offset up to which the log is landed."""
 
@@ -47,15 +49,21 @@ def recorded(
 
 def landed_through(table: DeltaTable) -> int | None:
     """Return the offset through which a log is landed; ``None`` if its beginning is not recorded."""
-    return table.transaction_version(_LANDED)
+    return _version_of(table, _LANDED)
 
 
 def cleaned_at(table: DeltaTable) -> dt.datetime | None:
     """Return when a log was last cleaned up, to the second; ``None`` if it never was."""
-    seconds = table.transaction_version(_CLEANED)
+    seconds = _version_of(table, _CLEANED)
     return None if seconds is None else dt.datetime.fromtimestamp(seconds, dt.UTC)
 
 
 def published_as(table: DeltaTable, name: str) -> int | None:
     """Return what identified something that the database publishes at the last landing; ``None`` if unknown."""
-    return table.transaction_version(f"{_PUBLISHED}/{name}")
+    return _version_of(table, f"{_PUBLISHED}/{name}")
+
+
+def _version_of(table: DeltaTable, transaction: str) -> int | None:
+    # deltalake reads it from the log only now.
+    with storage_errors(table.table_uri):
+        return table.transaction_version(transaction)

@@ -12,23 +12,31 @@ import datetime as dt
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.errors import BackfillError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import UpstreamReplacedError
 from airflow_backfill_provider.core.location import parent
 from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.dropping import drop_empty_folders, drop_table
 from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.lake.streamed_append import append_streamed
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, arrow_batches, gap
 from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT_FOR_PROPERTY, CleanedLog
 from airflow_backfill_provider.sources.change_log.commits import landed_through, recorded
 
 ORIGIN_PROPERTY = "backfill.changeLogOf"
 """The table property with what the log is of, such as a database and a slot."""
+
+MOST_IN_MEMORY = 64 << 20
+"""How many bytes of rows a landing hands over to deltalake, which has them in memory four times; more are streamed."""
+
+_INDEXED = 6
+"""How many columns have bounds: all but the rows."""
 
 SECRET_PROPERTY = "backfill.marksSignedWith"  # noqa: S105 - its name, not its value
 """The table property with the secret that a source signs its marks with."""
@@ -155,20 +163,24 @@ class ChangeLog(CleanedLog):
         table = self._log.existing()
         if landed_through(table) != after:
             raise self._log.overtaken()
-        failures: list[BaseException] = []
-        rows = pa.RecordBatchReader.from_batches(SCHEMA, _noting_failures(arrow_batches(changes), failures))
+        first, rest = _first(arrow_batches(changes), MOST_IN_MEMORY)
+        commit = recorded(landed=through, published=published)
         try:
-            with storage_errors(self.location):
-                write_deltalake(
-                    table, rows, mode="append", commit_properties=recorded(landed=through, published=published)
+            if rest is None:
+                with storage_errors(self.location):
+                    rows = pa.Table.from_batches(first, SCHEMA)
+                    write_deltalake(table, rows, mode="append", commit_properties=commit)
+            else:
+                append_streamed(
+                    table,
+                    self.location,
+                    chain(first, rest),
+                    indexed=_INDEXED,
+                    commit_properties=commit,
+                    storage_options=self._log.storage_options,
                 )
-        except (DeltaError, BackfillError) as error:
-            if failures:
-                # deltalake has made a text of it, with which nobody could tell whether a retry helps.
-                raise failures[0] from None
-            if isinstance(error, CommitFailedError):
-                raise self._log.overtaken() from error
-            raise
+        except CommitFailedError as error:
+            raise self._log.overtaken() from error
         finally:
             self._log.forget()
 
@@ -208,7 +220,7 @@ class ChangeLog(CleanedLog):
             ORIGIN_PROPERTY: origin,
             SECRET_PROPERTY: secrets.token_hex(16),
             KEPT_FOR_PROPERTY: KEPT_FOR,
-            "delta.dataSkippingNumIndexedCols": "6",
+            "delta.dataSkippingNumIndexedCols": str(_INDEXED),
         }
         try:
             with storage_errors(self.location):
@@ -226,10 +238,15 @@ class ChangeLog(CleanedLog):
                 return DeltaTable(self.location, storage_options=options_of(self.location, self._log.storage_options))
 
 
-def _noting_failures(batches: Iterator[pa.RecordBatch], failures: list[BaseException]) -> Iterator[pa.RecordBatch]:
-    """Yield batches, and note the error that ends them early."""
-    try:
-        yield from batches
-    except BaseException as error:
-        failures.append(error)
-        raise
+def _first(
+    batches: Iterator[pa.RecordBatch], most_bytes: int
+) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch] | None]:
+    """Return the first batches, up to a number of bytes, and the others; ``None`` if there are no others."""
+    found: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        found.append(batch)
+        size += batch.nbytes
+        if size > most_bytes:
+            return found, batches
+    return found, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,9 @@ from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_TWICE = re.compile(r"Duplicate field name \(case-insensitive\): '(?P<name>[^\n]*)'")
+"""What Delta's kernel says of two columns whose names differ only in case."""
 
 
 class DeltaSource(Source):
@@ -362,6 +366,12 @@ class DeltaSource(Source):
                 f"there is no Delta table at {self._path}; {self._where_to_look}, or create the table first"
             ) from error
         except (DeltaError, ValueError) as error:
+            if twice := _TWICE.search(str(error)):
+                raise UpstreamNotFoundError(
+                    f"the Delta table at {self._path} has two columns {twice['name']} whose names differ only in case, "
+                    "which Delta and Spark ignore; write the table anew with another name for one of them, also if the "
+                    "query uses neither"
+                ) from None
             at = "" if version is None else f" at version {version}"
             raise UpstreamNotFoundError(
                 f"the Delta table at {self._path} cannot be read{at} ({one_line(error)}); "

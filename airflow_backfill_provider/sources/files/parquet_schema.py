@@ -42,7 +42,7 @@ def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str)
     :raises UpstreamError: with the file and the column.
     """
     physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema)))}
-    fields = _by_name(file.schema_arrow, where)
+    fields = _by_name(file.schema_arrow, where, types)
     for name, kind in types.items():
         if (found := fields.get(name.lower())) is None or pa.types.is_null(found.type):
             continue
@@ -53,10 +53,12 @@ def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str)
             )
 
 
-def _by_name(fields: Iterable[pa.Field], where: str) -> dict[str, pa.Field]:
+def _by_name(fields: Iterable[pa.Field], where: str, used: Iterable[str]) -> dict[str, pa.Field]:
+    """Return the fields by their names in small letters; refuse two that a used name may mean."""
+    wanted = {name.lower() for name in used}
     found: dict[str, pa.Field] = {}
     for field in fields:
-        if found.setdefault(field.name.lower(), field) is not field:
+        if found.setdefault(field.name.lower(), field) is not field and field.name.lower() in wanted:
             raise UpstreamError(
                 f"{where} has the columns {found[field.name.lower()].name} and {field.name}, and Spark ignores case; "
                 "rename one of them"
@@ -101,7 +103,7 @@ def _parts(found: pa.DataType, declared: Mapping[str, Any], path: str) -> list[t
             key, item = _Stored(found.key_type), _Stored(found.item_type)
             return [(key, declared["keyType"], path), (item, declared["valueType"], path)]
         case "struct" if pa.types.is_struct(found):
-            fields = _by_name(found, path)
+            fields = _by_name(found, path, (one["name"] for one in declared["fields"]))
             return [
                 (_Stored(fields[one["name"].lower()].type), one["type"], f"{path}.{one['name']}")
                 for one in declared["fields"]

@@ -28,7 +28,7 @@ from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadVa
 from airflow_backfill_provider.sources.files.source import FilesSource
 from airflow_backfill_provider.sources.files.texts import read_lines
 from airflow_backfill_provider.sources.formats.column_types import ddl_type, parsed_type, struct_type
-from airflow_backfill_provider.sources.formats.valid_texts import has_invalid_text
+from airflow_backfill_provider.sources.formats.portable_values import problem_elsewhere
 from airflow_backfill_provider.sources.refusals import UNREADABLE_LINE
 
 _LETTERS = {"file": StringType(), "record": LongType(), "line": StringType(), "reason": StringType()}
@@ -140,7 +140,7 @@ class FilesReader(FileLogReader[FilesSource]):
         values = {
             name: ReadValue(
                 quote(name),
-                misfit(has_invalid_text(quote(name), kind), f"column {name} has a text that is no UTF-8"),
+                f"concat({text_literal(f'column {name} ')}, {problem_elsewhere(quote(name), kind)})",
             )
             for name, kind in types.items()
         }

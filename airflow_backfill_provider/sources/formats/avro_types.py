@@ -8,7 +8,7 @@ fields depend on the order of the union.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -60,6 +60,27 @@ def avro_column_type(schema: str, where: str) -> ColumnType:
     except ValueError:
         raise InvalidJobError(f"{where} is no Avro schema, because it is no JSON") from None
     return _Schema(where).type_of(parsed, "", "the value")
+
+
+def qualified(name: str, namespace: str) -> str:
+    """Return the full name of a type whose name stands in a namespace."""
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def named_types(schema: Any, namespace: str = "") -> Iterator[tuple[str, tuple[Any, str]]]:
+    """Yield the types of a schema that have names: the full name, the type, and the namespace within it."""
+    match schema:
+        case list():
+            for branch in schema:
+                yield from named_types(branch, namespace)
+        case {"type": "record" | "error" | "enum" | "fixed", "name": str() as name}:
+            full = qualified(name, str(schema.get("namespace", namespace)))
+            yield full, (schema, _namespace_of(full))
+            for field in schema.get("fields", ()):
+                yield from named_types(field["type"], _namespace_of(full))
+        case dict():
+            for part in ("type", "items", "values"):
+                yield from named_types(schema.get(part), namespace)
 
 
 class _Schema:
@@ -158,7 +179,7 @@ class _Schema:
     def _reference(self, name: str, namespace: str, place: str) -> ColumnType:
         if name == "null":
             raise self._error(place, "is always null, and Delta has no such type; remove it")
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        full = qualified(name, namespace)
         if full not in self._named:
             full = name
         if full not in self._named:
@@ -176,8 +197,7 @@ class _Schema:
         name = self._part(schema, "name", place)
         if not isinstance(name, str):
             raise self._error(place, "has a name that is no text")
-        within = schema.get("namespace", namespace)
-        return name if "." in name or not within else f"{within}.{name}"
+        return qualified(name, schema.get("namespace", namespace))
 
     def _part(self, schema: Mapping[str, Any], name: str, place: str) -> Any:
         if name not in schema:

@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.decimals import digits_of, is_decimal
 from airflow_backfill_provider.core.sql import text_literal
 from airflow_backfill_provider.sources.formats.column_types import sql_name
 from airflow_backfill_provider.sources.formats.json_text import NUMBER, TEXT
+from airflow_backfill_provider.sources.formats.years import is_outside
 
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _NUMBERS = _INTEGERS | {"float", "double"}
@@ -22,8 +23,10 @@ _END = r"\z"
 """The end of a text; a dollar would also match before a line break at the end."""
 
 _WHOLE = "^-?[0-9]+$"
-_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE = "(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6}0*)?)?"
+_EDGES = "^(0001-01-01|9999-12-31)"
+"""The days from which a zone leads out of the years that others know."""
 _ZONE = "Z|[+-][0-9]{2}:[0-9]{2}"
 _BASE64_UNIT = 4
 _BASE64 = rf"^[A-Za-z0-9+/]*={{0,2}}{_END}"
@@ -80,8 +83,10 @@ def _instant(text: str) -> str:
     with_seconds = f"concat(substr({text}, 1, 16), ':00', substr({text}, 17))"
     whole = f"if(substr({text}, 17, 1) = ':', {text}, {with_seconds})"
     zoned = f"concat({whole}, if({_matches(text, f'({_ZONE}){_END}')}, '', 'Z'))"
+    instant = f"try_cast({zoned} AS TIMESTAMP_LTZ)"
     is_right = _matches(text, f"^{_DATE}[T ]{_TIME}({_ZONE})?{_END}")
-    return f"CASE WHEN {is_right} THEN try_cast({zoned} AS TIMESTAMP_LTZ) END"
+    leads_out = f"{_matches(text, _EDGES)} AND {is_outside(instant, 'timestamp')}"
+    return f"CASE WHEN {is_right} AND NOT coalesce({leads_out}, true) THEN {instant} END"
 
 
 def _decimal(number: str, delta_type: str) -> str:

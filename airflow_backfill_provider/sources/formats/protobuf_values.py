@@ -20,7 +20,9 @@ from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from airflow_backfill_provider.sources.formats import protobuf_wire
 from airflow_backfill_provider.sources.formats.framing import HEADER_LENGTH, NOT_FRAMED
+from airflow_backfill_provider.sources.formats.protobuf_wire import misfit
 
 NO_MESSAGE = "is no message of its Protobuf type"
 
@@ -50,7 +52,8 @@ def protobuf_value(
     :param delta_type: the type of the value, as Spark knows it.
     :param writers: the registry's schemas; ``None`` if records are bare messages.
     """
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    for module in (sys.modules[__name__], protobuf_wire):
+        cloudpickle.register_pickle_by_value(module)
     returns = StructType([StructField("value", delta_type), StructField("error", StringType())])
 
     def read(records: pa.Array) -> pa.Array:
@@ -99,6 +102,10 @@ def _parsed(body: bytes, make: Any) -> Any:
         raise UnreadableMessageError(NO_MESSAGE) from None
     if not message.IsInitialized():
         raise UnreadableMessageError(NO_MESSAGE)
+    # Most producers write a message as the library does, so nothing was lost. To look at its bytes takes longer.
+    message.DiscardUnknownFields()
+    if message.SerializeToString() != body and (problem := misfit(body, message.DESCRIPTOR)):
+        raise UnreadableMessageError(problem)
     return message
 
 

@@ -23,6 +23,7 @@ from airflow_backfill_provider.sources.formats.column_types import ColumnType, d
 from airflow_backfill_provider.sources.formats.json_plain import is_plain, with_plain_json
 from airflow_backfill_provider.sources.formats.json_values import json_value
 from airflow_backfill_provider.sources.formats.once import once
+from airflow_backfill_provider.sources.formats.portable_values import problem_elsewhere
 from airflow_backfill_provider.sources.formats.protobuf_values import Writers, protobuf_value
 from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedAvro,
@@ -31,14 +32,11 @@ from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedRaw,
     ResolvedText,
 )
-from airflow_backfill_provider.sources.formats.valid_texts import has_invalid_text
 
 OfExpressions = ResolvedRaw | ResolvedText | ResolvedJson | ResolvedAvro
 """The formats that Spark's expressions decode."""
 
 NO_UTF8 = "is no text in UTF-8"
-NO_AVRO = "is no value of its Avro schema"
-INVALID_TEXT = "has a text that is no UTF-8"
 
 
 def decoded(record: str, resolved: OfExpressions, writers: Mapping[int, str] | None = None) -> Column:
@@ -144,8 +142,11 @@ def _by_writer(
 def _avro(body: str, writer: str, resolved: ResolvedAvro, kind: ColumnType) -> str:
     def checked(read: str) -> str:
         value = f"{read}.value"
-        valid = _unless(has_invalid_text(value, kind), INVALID_TEXT, _result(value))
-        return _unless(f"NOT {read}.is_read", NO_AVRO, valid)
+        return once(
+            f"coalesce({read}.error, {problem_elsewhere(value, kind)})",
+            "error",
+            lambda error: f"CASE WHEN {error} IS NOT NULL THEN {_error(error)} ELSE {_result(value)} END",
+        )
 
     return once(avro_value(body, writer, resolved.reader_schema, kind), "read", checked)
 

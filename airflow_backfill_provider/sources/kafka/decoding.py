@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.formats.resolved import (
     ResolvedAvro,
     ResolvedJson,
@@ -16,8 +17,8 @@ from airflow_backfill_provider.sources.formats.resolved import (
 )
 from airflow_backfill_provider.sources.formats.spark import with_decoded, with_protobuf, writer_ids
 from airflow_backfill_provider.sources.formats.writers import avro_writers, protobuf_writers
+from airflow_backfill_provider.sources.formats.years import is_outside
 from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, TIMESTAMP, VALUE, RecordFormats
-from airflow_backfill_provider.sources.kafka.topic import LAST_MILLISECOND
 from airflow_backfill_provider.sources.refusals import unreadable_record
 
 RAW_SCHEMA = (
@@ -30,6 +31,7 @@ REASON = "reason"
 """The column that says why a record cannot be read."""
 
 NO_DATE = "lies beyond the year 9999; its producer took another unit than milliseconds"
+TOO_EARLY = "lies before the year 1; its producer took another unit than milliseconds"
 
 _Decoded = ResolvedText | ResolvedJson | ResolvedAvro | ResolvedProtobuf
 
@@ -62,7 +64,8 @@ class DecodedRecords:
     def error(self, name: str) -> Column:
         """Return why a column cannot be read; null if it can."""
         if name == TIMESTAMP:
-            return F.when(F.unix_millis(F.col(name)) > LAST_MILLISECOND, F.lit(NO_DATE))
+            problem = F.when(F.unix_micros(F.col(name)) > 0, F.lit(NO_DATE)).otherwise(F.lit(TOO_EARLY))
+            return F.when(F.expr(is_outside(quote(name), "timestamp")), problem)
         return F.col(_DECODED[name]).getField("error")
 
 

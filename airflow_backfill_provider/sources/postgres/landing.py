@@ -34,7 +34,7 @@ from airflow_backfill_provider.sources.postgres.server_texts import NOT_CONVERTE
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 
 MOST_BYTES = 256 << 20
-"""How many bytes of the database's log are landed at a time; deltalake has a commit's rows in memory."""
+"""How many bytes of the database's log are landed at a time; the rows may have many more, which it has compressed."""
 
 IDLE_BYTES = 16 << 20
 """A landing without changes is recorded only after so many bytes, so that an idle table gets no new offsets."""

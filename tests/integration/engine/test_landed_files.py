@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.runtime.connect import connected
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
+from airflow_backfill_provider.sources.formats.portable_values import NO_DATE
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import Lakehouse
@@ -155,6 +156,35 @@ def test_records_that_do_not_fit_become_dead_letters(lakehouse: Lakehouse, kind:
         (2, f"a.{kind}"),
         (3, f"a.{kind}"),
     ]
+    lakehouse.assert_truth()
+
+
+def test_times_that_no_calendar_has_become_dead_letters(lakehouse: Lakehouse) -> None:
+    """I6: Parquet files hold any; and columns that nothing declares may differ only in case."""
+    landing = Landing(lakehouse, "parquet")
+    instants = [0, 1_767_225_600_000_000_000, 0, -62_135_596_800_000_001, 253_402_300_799_999_999]
+    days = [2_932_896, 0, 2_932_897, 0, -719_162]
+    columns = {
+        "id": pa.array(range(5), pa.int64()),
+        "at": pa.array(instants, pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "days": pa.array([[day] for day in days], pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
+        "other": pa.array(range(5), pa.int64()),
+        "OTHER": pa.array(range(5), pa.int64()),
+    }
+    pq.write_table(pa.table(columns), landing.folder / "a.parquet")
+    landing.create(
+        files={"schema": "id BIGINT, at TIMESTAMP, days ARRAY<DATE>", "unreadable_records": "dead_letter"},
+        query="SELECT id, at, days FROM upstream",
+    )
+    lakehouse.finish()
+    assert values_of(lakehouse, "id") == [(0,), (4,)]
+    letters = lakehouse.spark.read.format("delta").load(dead_letters_of(lakehouse.backfill.settings()))
+    assert {row.record: row.reason for row in letters.collect()} == {
+        2: f"column at {NO_DATE}",
+        3: f"column days {NO_DATE}",
+        4: f"column at {NO_DATE}",
+    }
+    assert lakehouse.backfill.status().finished
     lakehouse.assert_truth()
 
 

@@ -14,10 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.avro.functions import from_avro
 
 from airflow_backfill_provider.sources.formats.avro_types import avro_column_type
+from airflow_backfill_provider.sources.formats.avro_values import INEXACT, NO_AVRO
 from airflow_backfill_provider.sources.formats.column_types import parsed_type, type_text
 from airflow_backfill_provider.sources.formats.framing import NOT_FRAMED
+from airflow_backfill_provider.sources.formats.portable_values import INVALID_TEXT, NO_DATE
 from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro
-from airflow_backfill_provider.sources.formats.spark import INVALID_TEXT, NO_AVRO, decoded, writer_ids
+from airflow_backfill_provider.sources.formats.spark import decoded, writer_ids
 
 pytestmark = pytest.mark.spark
 
@@ -223,3 +225,76 @@ def test_a_record_of_a_registry_has_an_id_that_is_known(spark):
 def test_the_ids_of_records_are_found(spark):
     records = [framed(1, b"x"), framed(1, b""), framed(2**32 - 1, b""), b"\0\0\0\2", b"\2\0\0\0\3", None]
     assert writer_ids(frame_of(spark, records), "the record") == {1, 2**32 - 1}
+
+
+def number(value: int) -> bytes:
+    """Return a number as Avro writes it."""
+    rest, written = (value << 1) ^ (value >> 63), []
+    while rest > 0x7F:
+        written.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
+def unscaled(value: int, size: int) -> bytes:
+    """Return a decimal's digits as Avro writes them."""
+    return length(size) + value.to_bytes(size, "big", signed=True)
+
+
+def decimal(precision: int, scale: int) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}
+DATE = {"type": "int", "logicalType": "date"}
+LAST_MICROSECOND = 253_402_300_799_999_999
+
+
+def test_a_value_is_never_read_as_another_one(spark):
+    """I6: Avro itself promotes numbers, cuts decimals and takes one unit for another."""
+    fields = {
+        "promoted": ("long", "double", number(2**53 + 1), INEXACT),
+        "promoted_exactly": ("long", "double", number(2**53 - 1), None),
+        "single": ("int", "float", number(2**24 + 1), INEXACT),
+        "narrowed": ("long", "int", number(70_000), NO_AVRO),
+        "shortened": ("double", "float", b"\0" * 8, NO_AVRO),
+        "cut": (decimal(10, 2), decimal(10, 2), unscaled(2**64 + 500, 9), NO_AVRO),
+        "too_long": (decimal(5, 2), decimal(5, 2), unscaled(-1_000_000, 4), NO_AVRO),
+        "cut_below_19_digits": (decimal(5, 2), decimal(5, 2), unscaled(-(10**19) + 1, 9), NO_AVRO),
+        "fits": (decimal(5, 2), decimal(5, 2), unscaled(-99_999, 3), None),
+        "fewer_digits": (decimal(10, 2), decimal(5, 2), unscaled(1_234_567, 4), NO_AVRO),
+        "rescaled": (decimal(10, 2), decimal(10, 4), unscaled(12_345, 3), "digits behind the point"),
+        "unit": (MILLIS, MICROS, number(1_767_225_600_000), "milliseconds"),
+        "days": (DATE, MICROS, number(20_000), "days"),
+    }
+    writers = {number: json.dumps(record(("a", one[0]))) for number, one in enumerate(fields.values())}
+    for index, (name, (_, reader, body, error)) in enumerate(fields.items()):
+        ((_, found),) = read(spark, pinned(record(("a", reader)), "registry"), [framed(index, body)], writers)
+        assert (found is None) == (error is None), name
+        assert error is None or error in str(found), name
+
+
+def test_what_is_within_lists_maps_and_records_is_checked_too(spark):
+    schema = {"type": "map", "values": {"type": "array", "items": record(("a", decimal(4, 2)), ("b", MICROS))}}
+    wrong = unscaled(2**64 + 5, 9) + number(0), unscaled(5, 1) + number(LAST_MICROSECOND + 1)
+    bodies = [b"\x02\x02k\x04" + unscaled(5, 1) + number(0) + one + b"\0\0" for one in wrong]
+    assert read(spark, pinned(schema), bodies) == [(None, NO_AVRO), (None, NO_DATE)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "last"),
+    [
+        (MICROS, -62_135_596_800_000_000, LAST_MICROSECOND),
+        (MILLIS, -62_135_596_800_000, LAST_MICROSECOND // 1000),
+        (LOCAL, -62_135_596_800_000_000, LAST_MICROSECOND),
+        (DATE, -719_162, 2_932_896),
+    ],
+)
+def test_times_outside_the_calendar_are_errors(spark, schema, first, last):
+    """Other programs cannot open a table with them, this package's own reader of logs among them."""
+    records = [number(value) for value in (first, last, first - 1, last + 1)]
+    result = decoded("the record", pinned(schema)).getField("error").alias("error")
+    found = frame_of(spark, records).select("number", result).orderBy("number").collect()
+    assert [row["error"] for row in found] == [None, None, NO_DATE, NO_DATE]

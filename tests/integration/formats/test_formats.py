@@ -319,6 +319,21 @@ def test_local_times_have_no_zone(spark):
     assert values(spark, "TIMESTAMP_NTZ", broken) == ["unreadable"] * len(broken)
 
 
+def test_times_outside_the_years_1_to_9999_are_unreadable(spark):
+    """Other programs do not know them; a zone may lead there, too."""
+    outside = {
+        "DATE": ['"0000-12-31"', '"10000-01-01"', '"+10000-01-01"', '"-0001-01-01"'],
+        "TIMESTAMP": ['"0000-12-31T23:59:59Z"', '"9999-12-31T23:00:00-02:00"', '"0001-01-01T00:30+01:00"'],
+        "TIMESTAMP_NTZ": ['"0000-12-31T23:59:59"', '"10000-01-01T00:00:00"'],
+    }
+    for kind, texts in outside.items():
+        assert values(spark, kind, texts) == ["unreadable"] * len(texts)
+    assert values(spark, "DATE", ['"0001-01-01"', '"9999-12-31"']) == [dt.date.min, dt.date.max]
+    late = dt.datetime(9999, 12, 31, 21, tzinfo=UTC)
+    found = read_json(spark, "t TIMESTAMP", ['{"t": "9999-12-31T23:00:00+02:00"}'])
+    assert [(value["t"].astimezone(UTC), error) for value, error in found] == [(late, None)]
+
+
 def test_a_long_text_with_many_escapes_is_read(spark):
     text = 'x\n"\\' * 200_000
     assert values(spark, "STRING", [json.dumps(text)]) == [text]

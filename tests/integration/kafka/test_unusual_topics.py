@@ -68,6 +68,19 @@ def test_a_timestamp_beyond_the_calendar_is_unreadable(orders: TopicOfOrders, un
     assert (bytes(letter.value), letter.timestamp) == (b"late", None)
 
 
+@pytest.mark.parametrize("late", [exhaustive(9_223_372_036_854_776), 1_767_225_600_000_000_000])
+def test_a_timestamp_that_spark_cannot_read_is_named(orders: TopicOfOrders, late: int) -> None:
+    """I6: in nanoseconds, it is too great for Spark's own type, whether or not the query uses it."""
+    orders.kafka.create_topic(orders.topic, **ANY_TIME)
+    put(orders, "a", int(time.time() * 1000))
+    put(orders, "late", late)
+    put(orders, "b", int(time.time() * 1000))
+    orders.create()
+    with pytest.raises(UnsupportedValueError, match="offset 1"):
+        orders.epoch()
+    assert orders.backfill.status().lag_versions == 3
+
+
 def test_a_topic_that_was_deleted_is_an_alarm_of_the_status(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.add("a")

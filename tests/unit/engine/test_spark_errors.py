@@ -146,6 +146,28 @@ def test_records_that_retention_removed_before_they_were_read_are_a_gap(text):
         raise PySparkException(text)
 
 
+@pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])
+def test_a_record_with_a_timestamp_that_spark_cannot_read_is_named(translate):
+    """I6: its class is that of lost records, and no retention has removed it."""
+    text = (
+        "[TASK_WRITE_FAILED] A task failed. SQLSTATE: 58030\nCaused by: org.apache.spark.sql.kafka010."
+        "KafkaIllegalStateException: [KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic my.orders partition 3 "
+        "offset 17 has timestamp value 1767225600000000000 that overflows SQLSTATE: 22008"
+    )
+    said = r"^epoch 3: my\.orders, partition 3, offset 17: the timestamp lies beyond what .*rebuild the job"
+    with pytest.raises(UnsupportedValueError, match=said) as caught, translate("epoch 3"):
+        raise PySparkException(text)
+    assert "1767225600000000000" not in str(caught.value)
+
+
+@pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])
+def test_a_value_that_the_source_refuses_is_named_wherever_it_is_read(translate):
+    """A verification said that the query fails on a row, and to change the query."""
+    text = "[USER_RAISED_EXCEPTION] AIRFLOW_BACKFILL_UNSUPPORTED_VALUE my price SQLSTATE: P0001"
+    with pytest.raises(UnsupportedValueError, match="a value of column my price has no"), translate("epoch 3"):
+        raise PySparkException(text)
+
+
 NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
 
 

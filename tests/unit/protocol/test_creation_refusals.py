@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
@@ -13,9 +15,11 @@ from airflow_backfill_provider.core.errors import (
     MaterializedViewError,
     UpstreamError,
     UpstreamNotFoundError,
+    UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import PAID, write_table
 from tests.property.backfilling import Backfilling
@@ -92,6 +96,43 @@ def test_bounds_that_are_shorter_than_the_key_have_all_keys_that_begin_with_them
         return
     with pytest.raises(InvalidJobError, match="no key lies after"):
         creation.resolve_upstream(BackfillJob(**job), described)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_refused"),
+    [
+        ("SELECT id, status FROM upstream", True),
+        ("SELECT id, STATUS FROM upstream", True),
+        ("SELECT * FROM upstream", True),
+        ("SELECT id FROM upstream WHERE status = 'paid'", True),
+        ("SELECT id, amount FROM upstream", False),
+    ],
+)
+def test_two_columns_that_differ_only_in_case_are_refused_if_one_is_used(backfilling, query, is_refused):
+    """A database may have both, and Spark cannot tell them apart."""
+    described = backfilling.orders.table.at()
+    both = replace(described, types={**described.types, "Status": "long"})
+    job = BackfillJob(**{**backfilling.job.model_dump(mode="json"), "query": query})
+    if not is_refused:
+        created = creation.resolve_upstream(job, both)
+        assert created.columns
+        both.require_same_columns(created)
+        return
+    with pytest.raises(
+        InvalidJobError, match="has the columns (status and Status|Status and status), and Spark ignores"
+    ):
+        creation.resolve_upstream(job, both)
+
+
+def test_a_column_that_is_added_beside_a_used_one_of_its_name_is_refused(backfilling):
+    """I6."""
+    of_delta = backfilling.orders.table.at()
+    described = UpstreamDescription(
+        location="shop_db: orders", offset=of_delta.offset, table_id=of_delta.table_id, types=of_delta.types
+    )
+    created = creation.resolve_upstream(backfilling.job, described)
+    with pytest.raises(UpstreamSchemaChangedError, match="there is a column Status beside status"):
+        replace(described, types={**described.types, "Status": "long"}).require_same_columns(created)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,13 @@ from airflow_backfill_provider.sources.postgres.pgoutput import DecodingError
 from tests.builders import logged
 from tests.unit.sources.change_log.histories import HISTORY, ORIGIN, change, elsewhere, minute, rows_of
 
+
+@pytest.fixture(params=[table.MOST_IN_MEMORY, -1], ids=["in memory", "streamed"], autouse=True)
+def _each_way(request, monkeypatch):
+    """Land in either way: few changes through deltalake, many in a file that is written batch by batch."""
+    monkeypatch.setattr(table, "MOST_IN_MEMORY", request.param)
+
+
 # --- creation -------------------------------------------------------------------------------------
 
 

@@ -56,6 +56,24 @@ def test_a_damaged_log_is_an_upstream_that_cannot_be_read(orders):
         orders.table.at()
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_two_columns_that_differ_only_in_case_are_named(orders, nested):
+    """Also if no query uses them: deltalake opens no such table."""
+    orders.add(1)
+    file = commit_file(orders.path, 0)
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    (metadata,) = (line["metaData"] for line in lines if "metaData" in line)
+    schema = json.loads(metadata["schemaString"])
+    twice = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("other", "OTHER")]
+    within = {"name": "s", "type": {"type": "struct", "fields": twice}, "nullable": True, "metadata": {}}
+    schema["fields"] += [within] if nested else twice
+    metadata["schemaString"] = json.dumps(schema)
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.raises(UpstreamNotFoundError, match="two columns OTHER whose names differ only in case") as refused:
+        orders.table.at()
+    assert "write the table anew with another name" in str(refused.value)
+
+
 def test_a_version_before_the_log_begins_is_gone(every_minute):
     DeltaTable(every_minute.path).create_checkpoint()
     for version in range(3):

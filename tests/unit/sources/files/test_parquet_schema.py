@@ -101,6 +101,15 @@ def test_two_columns_that_differ_by_their_case_are_refused():
         require_readable(file_of(id=pa.int32(), ID=pa.int32()), types_of("id INT"), "file x")
 
 
+def test_two_columns_that_differ_by_their_case_are_no_matter_if_neither_is_declared():
+    """Item by item: at the top, and in a struct."""
+    require_readable(file_of(id=pa.int32(), ID=pa.int32(), x=pa.int32()), types_of("X INT"), "file x")
+    inner = pa.struct([("id", pa.int32()), ("ID", pa.int32()), ("x", pa.int32())])
+    require(inner, "STRUCT<x: INT>")
+    with pytest.raises(UpstreamError, match="c has the columns id and ID"):
+        require(inner, "STRUCT<x: INT, Id: INT>")
+
+
 def test_a_column_that_is_missing_or_has_no_type_is_null():
     found = file_of(a=pa.null(), b=pa.int32())
     types = types_of("A DATE, b INT, c BINARY")
