@@ -266,7 +266,7 @@ class SparkEngine:
             settings=settings,
             pinned=pinned,
             older=older,
-            reader=upstream.reader(self._spark),
+            reader=self._tables.reader(job, upstream),
             placed=self._tables.placed(settings, upstream),
         )
         return compare_sides(sides, vnodes)

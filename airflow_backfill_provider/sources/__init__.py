@@ -1,7 +1,9 @@
 """The seam of sources: what an upstream is, and the registered kinds."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -15,7 +17,12 @@ from airflow_backfill_provider.sources.kafka import Kafka
 from airflow_backfill_provider.sources.postgres import Postgres
 from airflow_backfill_provider.sources.upserts import Upserts
 
-KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_backfill_provider.sources.reader import SourceReader
+
+KINDS = cast("kinds.Kinds[SourceKind[Any, Any]]", kinds.SOURCES)
 """All kinds of sources. The first one is the default in a job's definition."""
 
 KINDS.register(Delta())
@@ -39,7 +46,18 @@ def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str]
             f"upstream.table: the location of {upstream.catalog_table} is not known before the job is created; create "
             "the job, or give upstream.path, too"
         )
-    return KINDS.named(upstream.kind).open(upstream, storage_options)
+    source: Source = KINDS.named(upstream.kind).open(upstream, storage_options)
+    return source
 
 
-__all__ = ["KINDS", "Source", "SourceKind", "open_source"]
+def reader_of(upstream: UpstreamDefinition, source: Source, spark: SparkSession) -> SourceReader:
+    """
+    Return the reader on Spark of an opened upstream.
+
+    :param upstream: the definition.
+    :param source: the upstream, as :func:`open_source` opened it.
+    """
+    return KINDS.named(upstream.kind).reader(spark, source)
+
+
+__all__ = ["KINDS", "Source", "SourceKind", "open_source", "reader_of"]

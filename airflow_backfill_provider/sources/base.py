@@ -3,7 +3,7 @@ The seam of sources: what an upstream is.
 
 A kind of source defines the fields of a job's upstream, and opens it. The epoch protocol and the strategies ask an open
 :class:`Source`, without a JVM, where the history ends, which columns it has there, how long changes are kept, and
-roughly where keys lie. Its half on Spark, a
+roughly where keys lie. The kind's half on Spark, a
 :class:`~airflow_backfill_provider.sources.reader.SourceReader`, returns rows and changes. The rest of an epoch is
 the same for all sources.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyOrder
@@ -348,15 +348,13 @@ class Source(ABC):
         """
         return self.present is None
 
-    # --------------------------------------------------------------------------------------------------- Spark
 
-    @abstractmethod
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader on Spark."""
+Defined = TypeVar("Defined", bound=UpstreamDefinition)
+Opened = TypeVar("Opened", bound=Source)
 
 
-class SourceKind(ABC):
-    """A kind of source; one instance is registered."""
+class SourceKind(ABC, Generic[Defined, Opened]):
+    """A kind of source: its definition of an upstream, the source that it opens, and its reader; one is registered."""
 
     name: ClassVar[str]
     """The kind's name in job definitions."""
@@ -365,10 +363,18 @@ class SourceKind(ABC):
     """The fields of a job's ``upstream`` of this kind."""
 
     @abstractmethod
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
+    def open(self, upstream: Defined, storage_options: Mapping[str, str] | None = None) -> Opened:
         """
         Open an upstream, without reading anything yet.
 
         :param upstream: of :attr:`definition`.
         :param storage_options: options of the object store, as deltalake takes them.
+        """
+
+    @abstractmethod
+    def reader(self, spark: SparkSession, source: Opened) -> SourceReader:
+        """
+        Return the reader on Spark.
+
+        :param source: as :meth:`open` returned it, or its :meth:`Source.as_created`.
         """

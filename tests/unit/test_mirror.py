@@ -32,6 +32,10 @@ class Untested(NamedTuple):
     where: str | None
 
 
+def fields_of(tests: str) -> Untested:
+    return Untested("a kind's fields are tested with the kind", tests)
+
+
 def on_postgres(test: str) -> Untested:
     return Untested("it works on a real PostgreSQL", f"{POSTGRES}/{test}.py")
 
@@ -54,6 +58,13 @@ WITHOUT = {
     "core/engine.py": Untested("a protocol, and values without rules", None),
     "core/succession.py": Untested("values without rules", None),
     "sources/unreadable_records.py": Untested("two names", None),
+    "sources/append_only/definition.py": fields_of("tests/unit/sources/file_log/test_definition.py"),
+    "sources/debezium/definition.py": fields_of("tests/unit/sources/test_debezium.py"),
+    "sources/delta/definition.py": fields_of("tests/unit/sources/test_catalog_table.py"),
+    "sources/files/definition.py": fields_of("tests/unit/sources/files/test_source.py"),
+    "sources/kafka/definition.py": fields_of("tests/unit/sources/test_kafka.py"),
+    "sources/postgres/definition.py": fields_of("tests/unit/sources/test_postgres.py"),
+    "sources/upserts/definition.py": fields_of("tests/unit/sources/test_upserts.py"),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/present_rows.py": Untested("an interface", "tests/integration/postgres/test_epochs.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
@@ -110,6 +121,7 @@ WITHOUT = {
     "sources/debezium/reader.py": on_spark("test_debezium_changes"),
     "sources/debezium/snapshot_table.py": on_postgres("test_debezium"),
     "sources/debezium/source.py": on_spark("test_debezium"),
+    "sources/delta/versioned.py": Untested("it asks the history", "tests/unit/sources/delta/test_history.py"),
     "sources/delta/reader.py": on_spark("test_net_changes"),
     "sources/event_table/changes.py": on_spark("test_debezium_changes"),
     "sources/event_table/events.py": on_spark("test_upserts"),
@@ -155,6 +167,7 @@ WITHOUT = {
     "sources/postgres/slot.py": on_postgres("test_semantics"),
     "sources/postgres/slot_owner.py": on_postgres("test_beginnings"),
     "sources/postgres/source.py": on_postgres("test_semantics"),
+    "sources/postgres/table.py": on_postgres("test_types"),
     "sources/postgres/table_feed.py": on_postgres("test_lag"),
     "sources/postgres/table_key.py": Untested(
         "it is tested with descriptions", "tests/unit/sources/postgres/test_description.py"

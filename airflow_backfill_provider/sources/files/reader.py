@@ -21,8 +21,8 @@ from airflow_backfill_provider.sources.file_log.rows import (
     locations,
     with_places,
 )
-from airflow_backfill_provider.sources.files import FileFormat
 from airflow_backfill_provider.sources.files.csv_values import csv_value
+from airflow_backfill_provider.sources.files.definition import FileFormat
 from airflow_backfill_provider.sources.files.details import FileDetails, partition_field
 from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadValue, misfit
 from airflow_backfill_provider.sources.files.source import FilesSource

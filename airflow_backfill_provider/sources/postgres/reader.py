@@ -66,7 +66,7 @@ class PostgresReader(SourceReader):
         reader = ChangeLogReader(
             spark=self._spark,
             log=source.log,
-            table=source.log_table,
+            table=source.table.log_table,
             types=self._types,
             key=[column.column for column in source.upstream.key],
             # Even if the log has whole rows now: it may have left values out before that was set.
@@ -98,7 +98,7 @@ class PostgresReader(SourceReader):
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """Return whether the table was truncated in ``(after, up_to]``."""
         source = self._source
-        return source.log.truncated_within(source.log_table, lsn_of(after), lsn_of(up_to)) is not None
+        return source.log.truncated_within(source.table.log_table, lsn_of(after), lsn_of(up_to)) is not None
 
     # ------------------------------------------------------------------------------------------------- details
 

@@ -208,7 +208,7 @@ def test_a_clean_up_and_a_landing_at_the_same_time(filled: Shop, no_crash_points
             crash_points.install(None)
             fill(filled, 31, 32)
             with ThreadPoolExecutor(1) as other:
-                other.submit(source_of(filled).landing.land).result()
+                other.submit(source_of(filled).table.landing.land).result()
 
     crash_points.install(land)
     before = log_of(filled).complete_after()
