@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_a_file_may_have_400_lines(tmp_path, lines, found):
     assert too_long(tmp_path) == found
 
 
-def circle(imports: Mapping[str, Set[str]]) -> list[str]:
+def circle(imports: Mapping[str, AbstractSet[str]]) -> list[str]:
     """Return modules of which each imports the next one, from the first to itself; nothing if there is no circle."""
     try:
         TopologicalSorter(imports).prepare()

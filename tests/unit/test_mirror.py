@@ -66,6 +66,7 @@ WITHOUT = {
     "sources/postgres/definition.py": fields_of("tests/unit/sources/test_postgres.py"),
     "sources/upserts/definition.py": fields_of("tests/unit/sources/test_upserts.py"),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
+    "sources/kind.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/present_rows.py": Untested("an interface", "tests/integration/postgres/test_epochs.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/appended_rows.py": on_spark("test_append_only"),
@@ -133,7 +134,12 @@ WITHOUT = {
     "sources/present_as_of.py": on_postgres("test_debezium"),
     "sources/refusals.py": on_spark("test_debezium_changes"),
     "sources/change_log/reader.py": on_postgres("test_random_histories"),
-    "sources/change_log/texts.py": on_postgres("test_types"),
+    "sources/change_log/dialect.py": Untested("a value without rules", f"{POSTGRES}/test_types.py"),
+    "sources/postgres/spark_errors.py": Untested(
+        "its errors are tested with all others", "tests/unit/engine/test_spark_errors.py"
+    ),
+    "sources/postgres/texts.py": on_postgres("test_types"),
+    "sources/spark_failures.py": Untested("values without rules", "tests/unit/engine/test_spark_errors.py"),
     "sources/formats/avro_values.py": on_a_server("test_avro"),
     "sources/formats/framing.py": on_a_server("test_avro"),
     "sources/formats/json_plain.py": on_a_server("test_fast_json"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
-from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.kind import SourceKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,9 +28,6 @@ from airflow_backfill_provider.sources.change_log.conditions import (
 )
 from airflow_backfill_provider.sources.change_log.opened import OpenedLog
 
-_HALF_OF_IDS = 1 << 31
-"""Of two transaction ids of 32 bits, the later one is at most this far ahead."""
-
 
 @dataclass(frozen=True, slots=True)
 class LoggedColumns:
@@ -190,15 +187,15 @@ class AskedLog:
         rows = self._log.rows(["offset", "number"], condition).to_pylist()
         return max(((row["offset"], row["number"]) for row in rows), default=None)
 
-    def earliest_of(self, transactions: Iterable[int], *, up_to: int, and_from: int | None = None) -> int | None:
+    def earliest_of(
+        self, transactions: Iterable[int], *, up_to: int, and_within: Iterable[tuple[int, int]] = ()
+    ) -> int | None:
         """
         Return the first offset at or before an offset of some transactions; ``None`` if they have none there.
 
-        :param and_from: also of this transaction and all later ones; ids of 32 bits, which begin again at their end.
+        :param and_within: also of those whose ids lie from the first of two numbers up to before the second.
         """
         wanted = [f"transaction = {transaction}" for transaction in transactions]
-        if and_from is not None:
-            wanted.append(f"(transaction >= {and_from} AND transaction < {and_from + _HALF_OF_IDS})")
-            wanted.append(f"(transaction > 0 AND transaction < {and_from - _HALF_OF_IDS})")
+        wanted += [f"(transaction >= {first} AND transaction < {end})" for first, end in and_within]
         condition = f'"offset" <= {up_to} AND ({" OR ".join(wanted) or "FALSE"})'
         return min(self._log.rows(["offset"], condition)["offset"].to_pylist(), default=None)

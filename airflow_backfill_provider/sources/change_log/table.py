@@ -28,7 +28,7 @@ from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT
 from airflow_backfill_provider.sources.change_log.commits import landed_through, recorded
 
 ORIGIN_PROPERTY = "backfill.changeLogOf"
-"""The table property with what the log is of, such as a database and a slot."""
+"""The table property with what the log is of, such as a server and a database."""
 
 SECRET_PROPERTY = "backfill.marksSignedWith"  # noqa: S105 - its name, not its value
 """The table property with the secret that a source signs its marks with."""
@@ -101,8 +101,8 @@ class ChangeLog(CleanedLog):
         found = self._log.existing().metadata().configuration.get(ORIGIN_PROPERTY)
         if found != origin:
             raise UpstreamReplacedError(
-                f"the change log at {self.location} is of {found}, not of {origin}; give each database and slot its "
-                "own change log, or rebuild the job"
+                f"the change log at {self.location} is of {found}, not of {origin}; give each its own change "
+                "log, or rebuild the job"
             )
 
     def secret(self) -> str:

@@ -8,13 +8,16 @@ database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
 from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
-from airflow_backfill_provider.sources.postgres import require_driver
+from airflow_backfill_provider.sources.kind import SourceKind
+from airflow_backfill_provider.sources.postgres import JDBC_PACKAGE, require_driver
+from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE, database_error
+from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +31,8 @@ class Debezium(SourceKind[DebeziumUpstream, "DebeziumSource"]):
 
     name: ClassVar[str] = DebeziumUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = DebeziumUpstream
+    spark_packages: ClassVar[Sequence[str]] = (JDBC_PACKAGE,)
+    refusals: ClassVar[Sequence[Refusal]] = (UNCHANGED_VALUE,)
 
     def open(self, upstream: DebeziumUpstream, storage_options: Mapping[str, str] | None = None) -> DebeziumSource:
         """Open a table of events; its log is read on demand, and the database is asked on demand."""
@@ -36,6 +41,10 @@ class Debezium(SourceKind[DebeziumUpstream, "DebeziumSource"]):
         if upstream.snapshot is not None:
             require_driver(self.name)
         return DebeziumSource(upstream, storage_options)
+
+    def explained(self, failure: SparkFailure, what: str) -> BackfillError | None:
+        """Return the error of a database from which present rows are read."""
+        return database_error(failure, what)
 
     def reader(self, spark: SparkSession, source: DebeziumSource) -> SourceReader:
         """Return the reader of events, and of the database's present rows."""

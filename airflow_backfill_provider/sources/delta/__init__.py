@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
 from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
-from airflow_backfill_provider.sources.files.definition import FilesUpstream
+from airflow_backfill_provider.sources.files.definition import UNREADABLE_LINE, FilesUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
+from airflow_backfill_provider.sources.spark_failures import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +22,7 @@ class Files(SourceKind[FilesUpstream, "FilesSource"]):
 
     name: ClassVar[str] = FilesUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = FilesUpstream
+    refusals: ClassVar[Sequence[Refusal]] = (UNREADABLE_LINE,)
 
     def open(self, upstream: FilesUpstream, storage_options: Mapping[str, str] | None = None) -> FilesSource:
         """Open a folder; it is listed on demand."""

@@ -9,9 +9,18 @@ from typing import Annotated, ClassVar, Self
 from pydantic import ConfigDict, Field, StrictBool, StrictStr, field_validator, model_validator
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.errors import InvalidJobError, UnsupportedValueError
 from airflow_backfill_provider.sources.file_log.definition import FileLogUpstream, require_no_key_columns
+from airflow_backfill_provider.sources.spark_failures import Refusal
 from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
+
+UNREADABLE_LINE = Refusal(
+    "AIRFLOW_BACKFILL_UNREADABLE_LINE",
+    UnsupportedValueError,
+    "{about}; correct the file, or correct upstream.files.schema and rebuild the job, or rebuild it with "
+    "unreadable_records: dead_letter, which leaves such records out of the view and lists them",
+)
+"""What is said of a line of a file that does not fit the columns; where it is and what is wrong with it follow."""
 
 
 class FileFormat(StrEnum):

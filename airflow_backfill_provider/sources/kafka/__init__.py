@@ -7,14 +7,16 @@ like those of a table to which rows are only appended, and no consumer group, no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.errors import BackfillError, ChangeFeedGapError, InvalidJobError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
+from airflow_backfill_provider.sources.spark_failures import SparkFailure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,11 +25,21 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.sources.reader import SourceReader
 
 
+_RECORDS_LOST = re.compile(
+    r"^(?:Caused by: |: |\()?org\.apache\.spark\.sql\.kafka010\.KafkaIllegalStateException\b", re.MULTILINE
+)
+"""The error of a read whose records were removed from a topic after it was planned; it may have a condition."""
+
+
 class Kafka(SourceKind[KafkaUpstream, "KafkaSource"]):
     """Topics of Kafka clusters."""
 
     name: ClassVar[str] = KafkaUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = KafkaUpstream
+    spark_packages: ClassVar[Sequence[str]] = (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-avro_2.13:4.2.0",
+    )
 
     def open(self, upstream: KafkaUpstream, storage_options: Mapping[str, str] | None = None) -> KafkaSource:
         """Open a topic; the cluster is asked on demand."""
@@ -37,6 +49,16 @@ class Kafka(SourceKind[KafkaUpstream, "KafkaSource"]):
         from airflow_backfill_provider.sources.kafka.source import KafkaSource
 
         return KafkaSource(upstream)
+
+    def explained(self, failure: SparkFailure, what: str) -> BackfillError | None:
+        """Return the error for records that are gone; Spark may take it for one of a row."""
+        is_lost = any(condition.startswith("KAFKA_DATA_LOSS") for condition in failure.conditions)
+        if not is_lost and not _RECORDS_LOST.search(failure.text):
+            return None
+        return ChangeFeedGapError(
+            f"{what} needs records of the upstream that are gone ({failure.shown}): the topic's retention or "
+            "somebody removed them after the epoch was pinned"
+        )
 
     def reader(self, spark: SparkSession, source: KafkaSource) -> SourceReader:
         """Return the reader of records."""

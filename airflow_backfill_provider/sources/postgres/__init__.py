@@ -7,14 +7,16 @@ log, from which every window of them can be read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
+from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE, database_error
+from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,11 +25,17 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.sources.reader import SourceReader
 
 
+JDBC_PACKAGE = "org.postgresql:postgresql:42.7.14"
+"""The driver with which Spark reads a table's present rows."""
+
+
 class Postgres(SourceKind[PostgresUpstream, "PostgresSource"]):
     """Tables in PostgreSQL databases."""
 
     name: ClassVar[str] = PostgresUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = PostgresUpstream
+    spark_packages: ClassVar[Sequence[str]] = (JDBC_PACKAGE,)
+    refusals: ClassVar[Sequence[Refusal]] = (UNCHANGED_VALUE,)
 
     def open(self, upstream: PostgresUpstream, storage_options: Mapping[str, str] | None = None) -> PostgresSource:
         """Open a table; the database is asked on demand."""
@@ -35,6 +43,10 @@ class Postgres(SourceKind[PostgresUpstream, "PostgresSource"]):
         from airflow_backfill_provider.sources.postgres.source import PostgresSource
 
         return PostgresSource(upstream, storage_options)
+
+    def explained(self, failure: SparkFailure, what: str) -> BackfillError | None:
+        """Return the error of a database over whose connection rows are read."""
+        return database_error(failure, what)
 
     def reader(self, spark: SparkSession, source: PostgresSource) -> SourceReader:
         """Return the reader of the change log, and of the table's present rows."""

@@ -55,7 +55,7 @@ class PresentTable(PresentRows):
 
     def _seen_in(self, unseen: UnseenTransactions, landed: int) -> int:
         """Return the last landed offset before the first transaction that a snapshot does not see."""
-        earliest = self._table.log.earliest_of(unseen.in_progress, up_to=landed, and_from=unseen.later_from)
+        earliest = self._table.log.earliest_of(unseen.in_progress, up_to=landed, and_within=unseen.later)
         return landed if earliest is None else earliest - 1
 
     def end_reading(self, name: str, server_run: str) -> bool:

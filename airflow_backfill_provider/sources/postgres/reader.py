@@ -17,11 +17,11 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
-from airflow_backfill_provider.sources.change_log.texts import typed, typed_key
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.postgres.texts import DIALECT, typed, typed_key
 from airflow_backfill_provider.sources.present_as_of import present_as_of
 from airflow_backfill_provider.sources.reader import SourceReader
 
@@ -71,6 +71,7 @@ class PostgresReader(SourceReader):
             key=[column.column for column in source.upstream.key],
             # Even if the log has whole rows now: it may have left values out before that was set.
             apart=frozenset(filter(self._may_lie_apart, self._types)),
+            dialect=DIALECT,
         )
         return reader.changes(lsn_of(after), lsn_of(up_to))
 

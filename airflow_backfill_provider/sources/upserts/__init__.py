@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
+from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 
 if TYPE_CHECKING:

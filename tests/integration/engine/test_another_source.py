@@ -31,8 +31,9 @@ from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.key_index import keys_within, nth_key
 from airflow_backfill_provider.sources import KINDS
-from airflow_backfill_provider.sources.base import Source, SourceKind, SourceWatch
+from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.description import UpstreamDescription
+from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive

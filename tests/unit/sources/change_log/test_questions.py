@@ -114,6 +114,14 @@ def test_the_first_offset_of_some_transactions(log, transactions, up_to, expecte
     assert log.earliest_of(transactions, up_to=up_to) == expected
 
 
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [([(1_015, 1_025)], 15), ([(1_016, 1_026)], 20), ([(1_026, 1_027), (5, 1)], None), ([], None)],
+)
+def test_the_first_offset_of_ranges_of_transactions(log, ranges, expected):
+    assert log.earliest_of([], up_to=99, and_within=ranges) == expected
+
+
 def test_the_newest_mark_with_a_text_counts(empty):
     """It covers what the readers saw, whichever attempt wrote it."""
     rows = [change(offset, kind=LoggedKind.MARK, of="", new={"text": "read"}) for offset in (12, 15)]
