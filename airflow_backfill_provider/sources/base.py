@@ -275,6 +275,20 @@ class Source(ABC):
         :raises ChangeFeedGapError: with the offset.
         """
 
+    @property
+    def old_columns(self) -> frozenset[str] | None:
+        """
+        The columns of which changes have the values that a row had before; ``None`` for all.
+
+        By default none, so that no shape relies on values that a source does not promise.
+        """
+        return frozenset()
+
+    @property
+    def may_be_cleared(self) -> bool:
+        """Whether all rows may be removed at once, without changes that name them; see ``SourceReader.is_cleared``."""
+        return False
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     @property

@@ -86,6 +86,10 @@ class ToySource(Source, SourceWatch, PresentRows):
     ) -> ChangeFeed:
         return ChangeFeed(latest=self.latest(), kept_for=self.changes_kept_for())
 
+    @property
+    def old_columns(self) -> frozenset[str]:
+        return frozenset(self.key)
+
     def row_count(self, offset: Offset) -> int:
         return len(self.server.rows())
 

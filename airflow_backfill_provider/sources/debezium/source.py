@@ -88,6 +88,11 @@ class DebeziumSource(EventTableSource):
         return super().row_count(offset) if self.snapshot is None else self.snapshot.row_count
 
     @property
+    def may_be_cleared(self) -> bool:
+        """An event may say that the database's table was truncated."""
+        return True
+
+    @property
     def key_order(self) -> KeyOrder:
         """The key's columns, with their types in the newest events."""
         return self.at().key_order(self.upstream.key)

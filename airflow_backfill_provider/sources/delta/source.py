@@ -41,6 +41,11 @@ class DeltaSource(VersionedSource):
         window = version_of(after), version_of(up_to)
         windows.require_used_columns(self.log, self.history.schema_at, window, upstream)
 
+    @property
+    def old_columns(self) -> None:
+        """All columns: the change data feed has whole rows."""
+        return
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:

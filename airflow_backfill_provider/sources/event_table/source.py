@@ -61,6 +61,11 @@ class EventTableSource(VersionedSource):
         """Return the expression of a key column at a version, in DataFusion's SQL."""
 
     @property
+    def old_columns(self) -> frozenset[str]:
+        """The columns of the key and of the distribution key, which changes have of rows before them."""
+        return frozenset({*self.key, *self.definition.distribution_key})
+
+    @property
     def key(self) -> tuple[str, ...]:
         """The key columns."""
         return tuple(column.column for column in self.definition.key)

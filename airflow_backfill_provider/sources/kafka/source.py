@@ -160,6 +160,11 @@ class KafkaSource(Source):
         for warning in self.splits.require_kept(window(after, up_to)):
             logger.warning("%s", warning)
 
+    @property
+    def old_columns(self) -> None:
+        """All columns: rows never change."""
+        return
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     @property

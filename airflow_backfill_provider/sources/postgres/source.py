@@ -213,6 +213,16 @@ class PostgresSource(Source):
             latest = max(self.table.newest_or_beginning(), read_up_to or BEGINNING)
             return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error), landed_at=self.log.written_at())
 
+    @property
+    def old_columns(self) -> frozenset[str]:
+        """The key: the log need not have more of a row before its change."""
+        return frozenset(self.table.key)
+
+    @property
+    def may_be_cleared(self) -> bool:
+        """TRUNCATE removes all rows."""
+        return True
+
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """
         Refuse a window ``(after, up_to]`` with changes that the change log does not have, or no longer has.
