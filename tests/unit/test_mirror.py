@@ -90,6 +90,7 @@ WITHOUT = {
     "engine/lasting_values.py": on_spark("test_lasting_values"),
     "engine/net_changes.py": on_spark("test_net_changes"),
     "engine/observed_rows.py": on_kafka("test_epochs"),
+    "engine/own_table.py": on_spark("test_arrangement"),
     "engine/predicates.py": on_spark("test_predicates"),
     "engine/query.py": on_spark("test_names"),
     "engine/row_account.py": on_spark("test_suspect_statistics"),
