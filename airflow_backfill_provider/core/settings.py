@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
@@ -103,13 +103,7 @@ class ResolvedUpstream(BaseModel):
 
     table_id: str
     columns: tuple[UpstreamColumn, ...]
-    pinned: Mapping[str, str] = {}
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # The digest of the definition must stay that of jobs that were created before this field was.
-        fields: dict[str, Any] = fields_of(self)
-        return {name: value for name, value in fields.items() if name != "pinned" or value}
+    pinned: Annotated[Mapping[str, str], Field(exclude_if=lambda found: not found)] = {}
 
     @property
     def names(self) -> frozenset[str]:
@@ -131,8 +125,7 @@ class JobSettings(BaseModel):
     :param base_epoch: epochs up to this one belong to earlier incarnations.
     :param start: the point of the upstream's history after which the job begins, because the strategy's own table was
         created from this point; ``None`` for the whole history.
-    :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt; ``None`` if it was
-        created by a version of this package that did not record it.
+    :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none, ``auto`` follows the speed.
     :param target_epoch_seconds: how long an epoch should take with ``auto``.

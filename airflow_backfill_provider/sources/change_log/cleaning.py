@@ -38,8 +38,6 @@ KEPT_FOR = "interval 30 days"
 CLEANED_EVERY = dt.timedelta(days=1)
 """How often the log is cleaned up, at most."""
 
-_APPEND_ONLY = "delta.appendOnly"
-
 _LAST_TIME = "when the last transaction that was cleaned up was committed"
 """The text of a mark that stays in its place, so that the time of each offset after it is still known."""
 
@@ -98,7 +96,6 @@ class CleanedLog(AskedLog):
         noted = self._log.rows(["offset", "committed_at"], of_kinds(LoggedKind.LANDED)).to_pylist()
         old = [row["offset"] for row in noted if now - row["committed_at"] >= kept_for]
         removed = min([max(old, default=0), *([] if up_to is None else [up_to])])
-        self._allow_removal()
         table = self._log.existing()
         older = f'"offset" <= {removed}'
         if not self._log.rows(["offset"], f"{older} AND {_CHANGES}", "LIMIT 1", table=table).num_rows:
@@ -146,9 +143,3 @@ class CleanedLog(AskedLog):
             mode="append",
             commit_properties=recorded(cleaned=now),
         )
-
-    def _allow_removal(self) -> None:
-        """Let rows be removed from a log of an older version of this package."""
-        table = self._log.existing()
-        if table.metadata().configuration.get(_APPEND_ONLY) == "true":
-            table.alter.set_table_properties({_APPEND_ONLY: "false"}, commit_properties=recorded())

@@ -49,7 +49,7 @@ class LoggedPartitions:
     A table's partitions.
 
     :param names: their names, by id.
-    :param since: what identifies the place of each in its table, by id; empty in a log of an older version.
+    :param since: what identifies the place of each in its table, by id.
     """
 
     names: Texts

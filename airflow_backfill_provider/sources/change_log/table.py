@@ -107,32 +107,11 @@ class ChangeLog(CleanedLog):
 
     def secret(self) -> str:
         """
-        Return the log's secret; an empty text if an older version of this package made the log.
+        Return the log's secret, which was made with it.
 
         :raises ChangeFeedGapError: if the log is gone.
         """
         return self._log.existing().metadata().configuration.get(SECRET_PROPERTY) or ""
-
-    def ensure_secret(self) -> str:
-        """
-        Return the log's secret, and make one if there is none.
-
-        :raises ConcurrentUpdateError: if another process wrote to the log meanwhile.
-        :raises ChangeFeedGapError: if the log is gone.
-        """
-        if found := self.secret():
-            return found
-        table, secret = self._log.existing(), secrets.token_hex(16)
-        try:
-            with storage_errors(self.location):
-                table.alter.set_table_properties(
-                    {SECRET_PROPERTY: secret}, raise_if_not_exists=False, commit_properties=recorded()
-                )
-        except CommitFailedError as error:
-            raise self._log.overtaken() from error
-        finally:
-            self._log.forget()
-        return secret
 
     def land(
         self,

@@ -88,7 +88,7 @@ class Landing:
         """
         with self.database.session() as connection:
             self.log.require_origin(self.origin(connection))
-            marks = Marks(self.log.ensure_secret())
+            marks = Marks(self.log.secret())
             up_to = max(self.slot.status(connection).current, at_least)
             while True:
                 landed, is_all = self._land_once(connection, up_to, at_least, marks)

@@ -85,9 +85,7 @@ class PresentTable(PresentRows):
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""
         del ended_by, server_run
-        signed = Marks(self._table.log.secret()).text(name)
-        # Without a signature it was landed before the log had a secret.
-        found = self._table.log.mark(signed) or self._table.log.mark(name)
+        found = self._table.log.mark(Marks(self._table.log.secret()).text(name))
         return None if found is None else Offset(found)
 
     def sample_keys(self, most: int) -> Sequence[Position]:

@@ -148,13 +148,6 @@ def test_a_longer_time_is_obeyed(noted):
     assert stored(noted) == [*before, (40, "landed")]
 
 
-def test_a_log_that_was_append_only_is_cleaned_up_too(noted):
-    set_property(noted, "delta.appendOnly", "true")
-    noted.clean_up(NOW + KEPT_FOR)
-    assert stored(noted)[0] == (28, "gap")
-    assert DeltaTable(noted.location).metadata().configuration["delta.appendOnly"] == "false"
-
-
 def test_a_clean_up_is_due_once_a_day(log):
     """A new log's first one a day after its creation."""
     created = minute(10)
