@@ -43,23 +43,23 @@ class ToySource(Source, SourceWatch, PresentRows):
         return HistoryPoint(offset=Offset(position))
 
     def refresh(self) -> None:
-        landed, position = self.log.landed_through, self.server.position()
+        landed, position = self.log.queries.landed_through, self.server.position()
         if position > landed:
             self.log.land(self.server.changes(landed, position), after=landed, through=position)
 
     def latest(self) -> Offset:
-        return Offset(self.log.landed_through)
+        return Offset(self.log.queries.landed_through)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
-        found = self.log.offset_at(instant)
+        found = self.log.queries.offset_at(instant)
         return None if found is None else Offset(found)
 
     def at(self, offset: Offset | None = None) -> UpstreamDescription:
-        newest = Offset(self.log.landed_through if self.log.exists() else 0)
+        newest = Offset(self.log.queries.landed_through if self.log.exists() else 0)
         return UpstreamDescription(location=self.location, offset=offset or newest, table_id="orders", types=TYPES)
 
     def watermark(self, offset: Offset) -> dt.datetime:
-        return self.log.committed_at(number(offset)) or dt.datetime.now(dt.UTC)
+        return self.log.queries.committed_at(number(offset)) or dt.datetime.now(dt.UTC)
 
     def watch(self) -> SourceWatch:
         return self
@@ -71,10 +71,10 @@ class ToySource(Source, SourceWatch, PresentRows):
         return dt.datetime.now(dt.UTC)
 
     def has_changes(self, after: Offset, up_to: Offset) -> bool:
-        return self.log.has_changes("orders", number(after), number(up_to))
+        return self.log.queries.has_changes("orders", number(after), number(up_to))
 
     def changes_kept_for(self) -> dt.timedelta | None:
-        return self.log.changes_kept_for()
+        return self.log.retention.changes_kept_for()
 
     def change_feed(
         self,
@@ -114,7 +114,7 @@ class ToySource(Source, SourceWatch, PresentRows):
         return True
 
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
-        found = self.log.mark(name)
+        found = self.log.queries.mark(name)
         return None if found is None else Offset(found)
 
     def sample_keys(self, most: int) -> Sequence[Position]:

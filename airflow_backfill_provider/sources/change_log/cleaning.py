@@ -27,7 +27,8 @@ from airflow_backfill_provider.sources.change_log.changes import (
 )
 from airflow_backfill_provider.sources.change_log.commits import cleaned_at, recorded
 from airflow_backfill_provider.sources.change_log.conditions import COMMITTED, NEWEST_FIRST, OLDEST_FIRST, of_kinds
-from airflow_backfill_provider.sources.change_log.questions import AskedLog
+from airflow_backfill_provider.sources.change_log.opened import OpenedLog
+from airflow_backfill_provider.sources.change_log.questions import ChangeLogQueries
 
 KEPT_FOR_PROPERTY = "backfill.changesKeptFor"
 """The table property with how long a change stays in the log once it was landed, as Delta writes an interval."""
@@ -48,8 +49,15 @@ _CHANGES = (
 """The rows that make a clean-up worth while: not those that it writes itself."""
 
 
-class CleanedLog(AskedLog):
-    """A change log that is cleaned up."""
+class ChangeLogRetention:
+    """
+    How long a change log keeps changes, and its clean-up.
+
+    :param log: its opened table.
+    """
+
+    def __init__(self, log: OpenedLog) -> None:
+        self._log = log
 
     def changes_kept_for(self) -> dt.timedelta | None:
         """Return how long a change stays once it was landed; ``None`` if the property cannot be read."""
@@ -79,7 +87,7 @@ class CleanedLog(AskedLog):
         """
         kept_for = self.changes_kept_for()
         try:
-            with storage_errors(self.location):
+            with storage_errors(self._log.location):
                 if kept_for is not None:
                     self._remove_older(now, kept_for, up_to)
                 self._note_landed(now)
@@ -134,7 +142,7 @@ class CleanedLog(AskedLog):
     def _note_landed(self, now: dt.datetime) -> None:
         """Record how far the log is landed now, so that it is known later how long its changes have been in it."""
         table = self._log.existing()
-        landed = self.landed_through
+        landed = ChangeLogQueries(self._log).landed_through
         noted = self._log.rows(["offset"], f'"offset" >= {landed} AND {of_kinds(LoggedKind.LANDED)}', table=table)
         rows = [] if noted.num_rows else [of_all_tables(LoggedKind.LANDED, landed, now)]
         write_deltalake(

@@ -56,17 +56,15 @@ class LoggedPartitions:
     since: Texts
 
 
-class AskedLog:
+class ChangeLogQueries:
     """
-    A change log that is asked.
+    What a change log is asked.
 
-    :param location: the table's canonical location.
-    :param storage_options: options of the object store, as deltalake takes them.
+    :param log: its opened table.
     """
 
-    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.location = location
-        self._log = OpenedLog(location, storage_options)
+    def __init__(self, log: OpenedLog) -> None:
+        self._log = log
 
     @property
     def landed_through(self) -> int:
@@ -168,7 +166,7 @@ class AskedLog:
         """
         if lost := self.lost_within(table, after, up_to):
             raise ChangeFeedGapError(
-                f"the change log at {self.location} does not have the rows of {'; '.join(lost)}; rebuild the job"
+                f"the change log at {self._log.location} does not have the rows of {'; '.join(lost)}; rebuild the job"
             )
 
     def transactions_within(self, after: int, up_to: int) -> set[tuple[int, int]]:

@@ -80,9 +80,9 @@ class ChangeLogReader:
 
     def _events(self, after: int, up_to: int) -> DataFrame:
         """Return a row for each row that came or went, in order of the number within the transaction."""
-        truncated = self.log.truncated_within(self.table, after, up_to)
+        truncated = self.log.queries.truncated_within(self.table, after, up_to)
         # A clean-up while Spark reads must not take rows away, nor a TRUNCATE that was just looked for.
-        version = self.log.version_without_gap(self.table, after, up_to)
+        version = self.log.queries.version_without_gap(self.table, after, up_to)
         log = self.spark.read.format("delta").option("versionAsOf", version).load(self.log.location)
         wanted = (F.col("offset") > after) & (F.col("offset") <= up_to) & (F.col("table") == self.table)
         if truncated is not None:

@@ -24,8 +24,10 @@ from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.dropping import drop_empty_folders, drop_table
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, arrow_batches, gap
-from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT_FOR_PROPERTY, CleanedLog
+from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT_FOR_PROPERTY, ChangeLogRetention
 from airflow_backfill_provider.sources.change_log.commits import landed_through, recorded
+from airflow_backfill_provider.sources.change_log.opened import OpenedLog
+from airflow_backfill_provider.sources.change_log.questions import ChangeLogQueries
 
 ORIGIN_PROPERTY = "backfill.changeLogOf"
 """The table property with what the log is of, such as a server and a database."""
@@ -34,8 +36,19 @@ SECRET_PROPERTY = "backfill.marksSignedWith"  # noqa: S105 - its name, not its v
 """The table property with the secret that a source signs its marks with."""
 
 
-class ChangeLog(CleanedLog):
-    """A change log, with all that is done with it."""
+class ChangeLog:
+    """
+    A change log: it is made and landed here; what it is asked, and what it keeps, are parts of it.
+
+    :param location: the table's canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.location = location
+        self._log = OpenedLog(location, storage_options)
+        self.queries = ChangeLogQueries(self._log)
+        self.retention = ChangeLogRetention(self._log)
 
     def prepare(self, origin: str) -> bool:
         """
@@ -168,7 +181,7 @@ class ChangeLog(CleanedLog):
         :param published: as for :meth:`land`.
         :raises ConcurrentUpdateError: if another process landed changes meanwhile.
         """
-        landed = self.landed_through
+        landed = self.queries.landed_through
         if landed < if_before:
             self.land([gap(offset, why, at)], after=landed, through=offset, published=published)
 

@@ -55,7 +55,7 @@ class PresentTable(PresentRows):
 
     def _seen_in(self, unseen: UnseenTransactions, landed: int) -> int:
         """Return the last landed offset before the first transaction that a snapshot does not see."""
-        earliest = self._table.log.earliest_of(unseen.in_progress, up_to=landed, and_within=unseen.later)
+        earliest = self._table.log.queries.earliest_of(unseen.in_progress, up_to=landed, and_within=unseen.later)
         return landed if earliest is None else earliest - 1
 
     def end_reading(self, name: str, server_run: str) -> bool:
@@ -85,7 +85,7 @@ class PresentTable(PresentRows):
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""
         del ended_by, server_run
-        found = self._table.log.mark(Marks(self._table.log.secret()).text(name))
+        found = self._table.log.queries.mark(Marks(self._table.log.secret()).text(name))
         return None if found is None else Offset(found)
 
     def sample_keys(self, most: int) -> Sequence[Position]:

@@ -99,7 +99,7 @@ class PostgresReader(SourceReader):
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """Return whether the table was truncated in ``(after, up_to]``."""
         source = self._source
-        return source.log.truncated_within(source.table.log_table, lsn_of(after), lsn_of(up_to)) is not None
+        return source.log.queries.truncated_within(source.table.log_table, lsn_of(after), lsn_of(up_to)) is not None
 
     # ------------------------------------------------------------------------------------------------- details
 

@@ -115,13 +115,13 @@ class PostgresSource(Source):
         """Land what the slot has, in the change log, and clean that up once a day."""
         self.table.landing.land()
         now = dt.datetime.now(dt.UTC)
-        if self.log.is_clean_up_due(now):
+        if self.log.retention.is_clean_up_due(now):
             self._clean_up(now)
 
     def _clean_up(self, now: dt.datetime) -> None:
         """Clean the change log up; if that fails, the next request tries again."""
         try:
-            self.log.clean_up(now, up_to=self.present.seen_by_all(self.log.landed_through))
+            self.log.retention.clean_up(now, up_to=self.present.seen_by_all(self.log.queries.landed_through))
         except Exception as error:  # noqa: BLE001 - whatever it is, the request does not need it
             logger.warning("the change log at %s was not cleaned up: %s", self.log.location, one_line(error))
 
@@ -131,7 +131,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: if the change log is gone.
         """
-        return Offset(self.log.landed_through)
+        return Offset(self.log.queries.landed_through)
 
     def at(self, offset: Offset | None = None) -> PostgresDescription:
         """
@@ -143,7 +143,7 @@ class PostgresSource(Source):
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest landed offset that was committed at or before an instant."""
-        found = self.log.offset_at(instant)
+        found = self.log.queries.offset_at(instant)
         return None if found is None else Offset(found)
 
     def watermark(self, offset: Offset) -> dt.datetime:
@@ -152,7 +152,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: if the change log does not have it.
         """
-        found = self.log.committed_at(lsn_of(offset))
+        found = self.log.queries.committed_at(lsn_of(offset))
         if found is None:
             raise ChangeFeedGapError(f"{self.log.location} has no transaction at or before offset {offset}")
         return found
@@ -163,13 +163,13 @@ class PostgresSource(Source):
 
         :raises UpstreamReplacedError: with what differs.
         """
-        landed = self.log.landed_through
+        landed = self.log.queries.landed_through
         if landed < lsn_of(known.offset):
             raise UpstreamReplacedError(
                 f"the change log at {self.log.location} ends with offset {landed}, but the job has read up to "
                 f"{known.offset}; it was restored from an older copy: rebuild the job"
             )
-        self.log.require_changes(self.table.log_table, lsn_of(known.offset), landed)
+        self.log.queries.require_changes(self.table.log_table, lsn_of(known.offset), landed)
 
     def watch(self) -> SourceWatch:
         """Return a watch that asks the database whether its table was changed."""
@@ -179,7 +179,7 @@ class PostgresSource(Source):
 
     def has_changes(self, after: Offset, up_to: Offset) -> bool:
         """Return whether rows of the table changed in ``(after, up_to]``."""
-        return self.log.has_changes(self.table.log_table, lsn_of(after), lsn_of(up_to))
+        return self.log.queries.has_changes(self.table.log_table, lsn_of(after), lsn_of(up_to))
 
     def changes_kept_for(self) -> dt.timedelta | None:
         """
@@ -187,7 +187,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: if the change log is gone.
         """
-        return self.log.changes_kept_for()
+        return self.log.retention.changes_kept_for()
 
     def change_feed(
         self,
@@ -211,7 +211,9 @@ class PostgresSource(Source):
             return TableFeed(self.table).read(read_up_to, needed_after, created_on)
         except (DatabaseUnavailableError, DatabaseRefusedError) as error:
             latest = max(self.table.newest_or_beginning(), read_up_to or BEGINNING)
-            return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error), landed_at=self.log.written_at())
+            return ChangeFeed(
+                latest=latest, kept_for=None, unanswered=str(error), landed_at=self.log.queries.written_at()
+            )
 
     @property
     def old_columns(self) -> frozenset[str]:
@@ -229,7 +231,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: with why.
         """
-        self.log.require_changes(self.table.log_table, lsn_of(after), lsn_of(up_to))
+        self.log.queries.require_changes(self.table.log_table, lsn_of(after), lsn_of(up_to))
 
     def require_same_values(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
@@ -238,7 +240,7 @@ class PostgresSource(Source):
         :raises UpstreamSchemaChangedError: with the columns.
         """
         used = {column.name for column in upstream.columns}
-        found = self.log.rewritten_within(self.table.log_table, lsn_of(after), lsn_of(up_to))
+        found = self.log.queries.rewritten_within(self.table.log_table, lsn_of(after), lsn_of(up_to))
         if problems := [f"column {name} {text}" for name, text in found.items() if name in used]:
             # If the log has changes with another type, that is the more exact reason.
             self.require_used_columns(after, up_to, upstream)
@@ -254,7 +256,7 @@ class PostgresSource(Source):
         :raises UpstreamSchemaChangedError: with the columns and the offset.
         """
         as_text, numbers = set(self.upstream.as_text), pinned_numbers(upstream.pinned)
-        for logged in self.log.columns_within(self.table.log_table, lsn_of(after), lsn_of(up_to)):
+        for logged in self.log.queries.columns_within(self.table.log_table, lsn_of(after), lsn_of(up_to)):
             problems = []
             for column in upstream.columns:
                 found = logged.types.get(column.name)

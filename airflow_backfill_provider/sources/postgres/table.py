@@ -111,7 +111,7 @@ class PostgresTable:
 
     def newest_or_beginning(self) -> Offset:
         """Return the offset through which changes are landed; offset 0 before the change log is created."""
-        return Offset(self.log.landed_through) if self.log.exists() else Offset(0)
+        return Offset(self.log.queries.landed_through) if self.log.exists() else Offset(0)
 
     def _origin_now(self, connection: Connection) -> str:
         return self.origin(catalog.server(connection))

@@ -72,16 +72,16 @@ class TableFeed:
     ) -> tuple[Offset, dt.datetime | None]:
         """Return the newest offset, and when the oldest unread change was committed; at most so long ago if unknown."""
         newest = Offset(status.current)
-        landed = self.table.log.changed_since(table, lsn_of(read_up_to))
+        landed = self.table.log.queries.changed_since(table, lsn_of(read_up_to))
         if landed is not None:
             return newest, landed
         try:
             if status.kept > MOST_LOOKED_THROUGH:
-                return newest, self.table.log.committed_at(status.current)
+                return newest, self.table.log.queries.committed_at(status.current)
             unlanded = self.table.landing.oldest_unlanded(connection, table)
         except SlotInUseError:
             # A landing comes first, and tells soon.
-            return newest, self.table.log.committed_at(status.current)
+            return newest, self.table.log.queries.committed_at(status.current)
         return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
 
     def _not_published(self, connection: Connection, table: DescribedTable) -> str:
@@ -91,7 +91,7 @@ class TableFeed:
         if not self.table.log.exists():
             return ""
         published = Published.now(connection, self.table.slot.publication)
-        texts = {row["table"]: row["new"]["text"] for row in published.differences(self.table.log.published_as)}
+        texts = {row["table"]: row["new"]["text"] for row in published.differences(self.table.log.queries.published_as)}
         text = texts.get(OF_ALL_TABLES) or texts.get(str(table.oid))
         return f"{self.table.location}: the slot does not return {text}" if text else ""
 
@@ -105,14 +105,14 @@ class TableFeed:
         if not self.table.log.exists():
             return {"kept_for": None}
         kept = {
-            "kept_for": self.table.log.changes_kept_for(),
+            "kept_for": self.table.log.retention.changes_kept_for(),
             "kept_by": f"{KEPT_FOR_PROPERTY} of the change log at {self.table.log.location}",
-            "unreadable": self.table.log.unreadable(),
+            "unreadable": self.table.log.retention.unreadable(),
         }
-        needed = None if needed_after is None else self.table.log.first_needed(table, lsn_of(needed_after))
+        needed = None if needed_after is None else self.table.log.queries.first_needed(table, lsn_of(needed_after))
         if needed is None:
             return kept
         offset, kind = needed
         is_lost = kind in {LoggedKind.GAP, LoggedKind.PART_REMOVED}
-        since = None if is_lost else self.table.log.kept_since(offset) or dt.datetime.now(dt.UTC)
+        since = None if is_lost else self.table.log.queries.kept_since(offset) or dt.datetime.now(dt.UTC)
         return {**kept, "needed": Offset(offset), "needed_since": since}
