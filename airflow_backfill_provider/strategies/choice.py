@@ -42,9 +42,9 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     _require_changes(job, shape, upstream, described)
     evidence = Evidence.of(job, upstream, described)
     suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]
-    if not suited:
+    if shape.strategies is not None and not suited:
         raise InvalidJobError(
-            f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies or ()))}, "
+            f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies))}, "
             f"and none of these can read {upstream.location}; {_THROUGH_A_ROW_VIEW}"
         )
     could = [kind for kind in suited if kind.only_visibility in {None, job.visibility}]

@@ -59,7 +59,7 @@ class PostgresTable:
 
     def at(self, offset: Offset | None = None) -> PostgresDescription:
         """
-        Describe the table as it is now; the changes of a window are checked by :meth:`require_used_columns`.
+        Describe the table as it is now; the changes of a window are checked by the source.
 
         :raises UpstreamNotFoundError: if there is no such table, or it cannot be read.
         """
