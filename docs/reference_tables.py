@@ -36,15 +36,15 @@ from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.vnode_map import VnodeSpan
 from airflow_backfill_provider.get_provider_info import get_provider_info
-from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
+from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
-from airflow_backfill_provider.sources.debezium import DebeziumUpstream, SnapshotDefinition
-from airflow_backfill_provider.sources.delta import DeltaUpstream
-from airflow_backfill_provider.sources.files import FilesUpstream
-from airflow_backfill_provider.sources.kafka import KafkaUpstream
-from airflow_backfill_provider.sources.postgres import PostgresUpstream
-from airflow_backfill_provider.sources.upserts import UpsertsUpstream
+from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream, SnapshotDefinition
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
+from airflow_backfill_provider.sources.files.definition import FilesUpstream
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
+from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 from docs.reference_texts import (

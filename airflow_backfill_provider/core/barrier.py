@@ -144,21 +144,25 @@ class Repair(Frozen):
     Rows of the view to rewrite, whatever they hold now, from the upstream as of ``to_offset``.
 
     :param vnodes: whole vnodes.
-    :param keys: single keys, encoded as text.
+    :param keys: single keys of the upstream, encoded as text.
+    :param units: single units of a view whose units are not the upstream's rows, encoded by ``Units.order``.
     """
 
     vnodes: tuple[int, ...] = ()
     keys: tuple[EncodedPosition, ...] = ()
+    units: Annotated[tuple[EncodedPosition, ...], Field(exclude_if=lambda found: not found)] = ()
 
     def __add__(self, other: Repair) -> Repair:
         """Return the union of both repairs."""
         return Repair(
-            vnodes=tuple(sorted({*self.vnodes, *other.vnodes})), keys=tuple(dict.fromkeys((*self.keys, *other.keys)))
+            vnodes=tuple(sorted({*self.vnodes, *other.vnodes})),
+            keys=tuple(dict.fromkeys((*self.keys, *other.keys))),
+            units=tuple(dict.fromkeys((*self.units, *other.units))),
         )
 
     def __bool__(self) -> bool:
         """Return whether there is anything to repair."""
-        return bool(self.vnodes or self.keys)
+        return bool(self.vnodes or self.keys or self.units)
 
 
 _DECIDING = {

@@ -10,7 +10,7 @@ from typing import Protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.spark_load import SparkLoad
 from airflow_backfill_provider.core.table_version import TableVersions
 
@@ -80,6 +80,10 @@ class Engine(Exclusive, Protocol):
         incarnations: frozenset[str],
     ) -> None:
         """Refuse a job with a wrong query, key or view path, before anything is written."""
+        ...
+
+    def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
+        """Return the view's columns; the protocol asks if the query's shape pins them (``Shape.pins_columns``)."""
         ...
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:

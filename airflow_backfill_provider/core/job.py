@@ -112,7 +112,7 @@ class BackfillJob(ShownAsYaml):
         After its creation, the job is rescaled through its settings.
     :param visibility: when changes of rows that the view already has reach the view; ``on_finish`` is faster, see
         :class:`~airflow_backfill_provider.core.visibility.Visibility`. By default ``every_epoch``, unless the strategy
-        supports only the other.
+        or the query's shape supports only the other.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
@@ -225,13 +225,20 @@ class BackfillJob(ShownAsYaml):
 
     @model_validator(mode="after")
     def _supported_by_kinds(self) -> Self:
-        kinds.shape_of(self.query).require_job(self)
-        if self.strategy == AUTO:
-            return self
-        named = kinds.STRATEGIES.named(self.strategy)
-        if named.only_visibility is not None and "visibility" not in self.model_fields_set:
-            object.__setattr__(self, "visibility", named.only_visibility)
-        named.require_job(self)
+        shape = kinds.shape_of(self.query)
+        shape.require_job(self)
+        named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
+        for kind in (shape, named):
+            if kind is not None and kind.only_visibility is not None and "visibility" not in self.model_fields_set:
+                object.__setattr__(self, "visibility", kind.only_visibility)
+        kinds.require_shape_supports(
+            shape,
+            strategy=None if named is None else named.name,
+            visibility=self.visibility,
+            parallelism=self.parallelism,
+        )
+        if named is not None:
+            named.require_job(self)
         return self
 
     @property

@@ -122,6 +122,10 @@ class JobQuery(Protocol):
         """Return the columns of the upstream that the query may use, in the upstream's order."""
         ...
 
+    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of which the writer needs the values before a change."""
+        ...
+
 
 class JobShape(Protocol):
     """The part of a shape's interface that the core uses; see :mod:`airflow_backfill_provider.shapes.base`."""
@@ -129,6 +133,30 @@ class JobShape(Protocol):
     @property
     def name(self) -> str:
         """The shape's name."""
+        ...
+
+    @property
+    def strategies(self) -> frozenset[str] | None:
+        """The names of the strategies that can fill a view of this shape; ``None`` for all."""
+        ...
+
+    @property
+    def only_visibility(self) -> Any:
+        """The only visibility that the shape supports; ``None`` if it supports all."""
+        ...
+
+    @property
+    def single_part(self) -> bool:
+        """Whether one task run alone must write an epoch."""
+        ...
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a unit of the view is a row of the upstream, and the view holds its key."""
+        ...
+
+    def claims(self, text: str) -> bool:
+        """Return whether a query looks like one of this shape, so that its refusal is the one to show."""
         ...
 
     def query(self, text: str) -> JobQuery:
@@ -162,14 +190,46 @@ def shape_of(query: str) -> JobShape:
     """
     Return the shape of a query.
 
-    :raises InvalidJobError: if no shape accepts it; with the first shape's reason.
+    :raises InvalidJobError: if no shape accepts it; with the reason of the first shape that claims the text, or else of
+        the first shape.
     """
     refusals = []
     for shape in SHAPES:
         try:
             shape.query(query)
         except InvalidJobError as refusal:
-            refusals.append(refusal)
+            refusals.append((shape, refusal))
         else:
             return shape
-    raise refusals[0]
+    raise next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
+
+
+def require_shape_supports(shape: JobShape, *, strategy: str | None, visibility: str, parallelism: int) -> None:
+    """
+    Refuse what a shape declares that it cannot do.
+
+    :param strategy: the strategy that the job names; ``None`` if it names none.
+    :raises InvalidJobError: with the field.
+    """
+    if strategy is not None and shape.strategies is not None and strategy not in shape.strategies:
+        raise InvalidJobError(
+            f"strategy: {strategy} cannot fill a view of shape {shape.name}; use auto, or "
+            f"{', '.join(sorted(shape.strategies))}"
+        )
+    if shape.only_visibility not in {None, visibility}:
+        raise InvalidJobError(
+            f"visibility: a view of shape {shape.name} has {shape.only_visibility} only; leave visibility out"
+        )
+    require_shape_divides(shape, parallelism)
+
+
+def require_shape_divides(shape: JobShape, parallelism: int) -> None:
+    """
+    Refuse a number of parallel task runs that cannot write a view of a shape together.
+
+    :raises InvalidJobError: with what to do.
+    """
+    if shape.single_part and parallelism > 1:
+        raise InvalidJobError(
+            f"parallelism: {parallelism} task runs cannot write a view of shape {shape.name} together; leave it out"
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,10 +18,6 @@ from pydantic_core import PydanticCustomError
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.frozen import Frozen
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.settings import JobSettings
 
 AUTO: Literal["auto"] = "auto"
 """Leaves the number of rows of each chunk to the measured speed of the epochs before it."""
@@ -69,6 +65,25 @@ class ChosenLimit:
     reason: str = ""
 
 
+class AsksRate(Protocol):
+    """What asks for a speed: a job's definition, or its settings."""
+
+    @property
+    def rate_limit(self) -> RateLimit:
+        """Snapshot rows per epoch, or ``auto``."""
+        ...
+
+    @property
+    def target_epoch_seconds(self) -> float | None:
+        """How long an epoch should take."""
+        ...
+
+    @property
+    def max_rows_per_second(self) -> int | None:
+        """The pace of runs of several epochs."""
+        ...
+
+
 class AskedRate(Frozen):
     """
     What is asked of a job's speed.
@@ -83,7 +98,7 @@ class AskedRate(Frozen):
     max_rows_per_second: PaceField | None = None
 
     @classmethod
-    def of(cls, holder: BackfillJob | JobSettings) -> Self:
+    def of(cls, holder: AsksRate) -> Self:
         """Return what a job's definition or its settings ask for."""
         return cls.model_validate({name: getattr(holder, name) for name in cls.model_fields})
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
@@ -76,6 +76,19 @@ class UpstreamColumn(BaseModel):
     physical_name: str | None = None
 
 
+class ViewColumn(BaseModel):
+    """
+    A column of the view, as Spark resolved the query when the job was created.
+
+    :param type: its type, as Delta writes it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    type: str
+
+
 class ResolvedUpstream(BaseModel):
     """
     The upstream when the job was created; every epoch checks that it is still the same.
@@ -90,13 +103,7 @@ class ResolvedUpstream(BaseModel):
 
     table_id: str
     columns: tuple[UpstreamColumn, ...]
-    pinned: Mapping[str, str] = {}
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # The digest of the definition must stay that of jobs that were created before this field was.
-        fields: dict[str, Any] = fields_of(self)
-        return {name: value for name, value in fields.items() if name != "pinned" or value}
+    pinned: Annotated[Mapping[str, str], Field(exclude_if=lambda found: not found)] = {}
 
     @property
     def names(self) -> frozenset[str]:
@@ -112,13 +119,13 @@ class JobSettings(BaseModel):
     :param job: the job's definition as JSON.
     :param strategy: the chosen strategy; never ``auto``.
     :param shape: the shape of the query.
+    :param view_columns: the view's columns, if the query's shape pins them; empty for most.
     :param incarnation: changes with every rebuild.
     :param state_table: the control table of per-vnode state; a rebuild begins a new one, because its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
     :param start: the point of the upstream's history after which the job begins, because the strategy's own table was
         created from this point; ``None`` for the whole history.
-    :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt; ``None`` if it was
-        created by a version of this package that did not record it.
+    :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none, ``auto`` follows the speed.
     :param target_epoch_seconds: how long an epoch should take with ``auto``.
@@ -140,6 +147,7 @@ class JobSettings(BaseModel):
     strategy: str
     shape: str
     upstream: ResolvedUpstream
+    view_columns: Annotated[tuple[ViewColumn, ...], Field(exclude_if=lambda found: not found)] = ()
     incarnation: str
     state_table: str = "vnode_state"
     base_epoch: int = 0
@@ -164,6 +172,11 @@ class JobSettings(BaseModel):
     def types(self) -> dict[str, str]:
         """The types of the used columns when the job was created."""
         return {column.name: column.type for column in self.upstream.columns}
+
+    @property
+    def view_types(self) -> dict[str, str]:
+        """The types of the view's columns, as far as they are pinned."""
+        return {column.name: column.type for column in self.view_columns}
 
     @property
     def key_order(self) -> KeyOrder:
@@ -234,7 +247,9 @@ class JobSettings(BaseModel):
     def definition_digest(self) -> str:
         """Digest of everything that decides which rows the view has; leaves out the first settings."""
         job = {name: value for name, value in self.job.items() if name not in INITIAL_SETTINGS}
-        return digest({"job": job, "upstream": self.upstream.model_dump(mode="json"), "strategy": self.strategy})
+        pinned = {"view_columns": [column.model_dump() for column in self.view_columns]} if self.view_columns else {}
+        upstream = self.upstream.model_dump(mode="json")
+        return digest({"job": job, "upstream": upstream, "strategy": self.strategy, **pinned})
 
     @property
     def rate(self) -> AskedRate:

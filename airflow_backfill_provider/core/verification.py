@@ -179,7 +179,9 @@ class Verification:
 
     def repair(self, vnode_count: int, most_keys: int) -> Repair:
         """
-        Return the repair that makes the view equal: the differing keys, or whole vnodes if there are too many keys.
+        Return the repair that makes the view equal: the differing units, or whole vnodes if there are too many of them.
+
+        Units have the upstream's keys; see :meth:`repair_by_unit` for a view of other units.
 
         :param vnode_count: the job's number of vnodes; all are repaired if rows were not grouped by vnode.
         :param most_keys: the most keys that one repair can have.
@@ -198,6 +200,11 @@ class Verification:
         if vnodes and self.pinned.by_key:
             vnodes = set(range(vnode_count))
         return Repair(vnodes=tuple(sorted(vnodes)), keys=distinct)
+
+    def repair_by_unit(self, vnode_count: int, most_units: int) -> Repair:
+        """Return :meth:`repair` for a view whose units are not the upstream's rows."""
+        found = self.repair(vnode_count, most_units)
+        return Repair(vnodes=found.vnodes, units=found.keys)
 
 
 def steps_of(vnode_count: int, *, rows: int, wanted: int | None = None) -> tuple[VnodeRange, ...]:

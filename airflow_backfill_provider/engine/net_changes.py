@@ -181,7 +181,8 @@ def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> D
     appeared in the window has none.
 
     :param wanted: the condition for the changes to read, as for :func:`net_changes`.
-    :returns: the used columns, and the vnode if the scan's order has it.
+    :returns: the used columns, and the vnode if the scan's order has it. Only the columns of the source's
+        ``old_columns`` have values; a shape declares which ones it needs.
     """
     own = rows.own
     first, upsert = own.named("is_first"), own.is_upsert

@@ -17,7 +17,6 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
-    DatabaseUnavailableError,
     DataFileError,
     DuplicateKeyError,
     EpochFailedError,
@@ -27,7 +26,6 @@ from airflow_backfill_provider.core.errors import (
     StateError,
     StorageUnavailableError,
     UnsupportedValueError,
-    UpstreamError,
     UpstreamSchemaChangedError,
     VerificationFailedError,
     VersionGoneError,
@@ -41,14 +39,8 @@ from airflow_backfill_provider.engine.spark_messages import (
     safe_message,
 )
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
-from airflow_backfill_provider.sources.refusals import (
-    UNCHANGED_VALUE,
-    UNREADABLE_LINE,
-    UNREADABLE_RECORD,
-    UNSUPPORTED_VALUE,
-    UNUSABLE_KEY,
-    UNUSABLE_ROW,
-)
+from airflow_backfill_provider.sources import explained, refusals
+from airflow_backfill_provider.sources.spark_failures import SparkFailure
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """The error that a merge raises if the upstream inserted a key that already existed."""
@@ -86,27 +78,6 @@ The Java class of an error or a cause if a storage does not answer.
 Spark has the same condition for such a data file as for a damaged one.
 """
 
-_RECORDS_LOST = re.compile(
-    r"^(?:Caused by: |: |\()?org\.apache\.spark\.sql\.kafka010\.KafkaIllegalStateException\b", re.MULTILINE
-)
-"""The error of a read whose records were removed from a topic after it was planned; it may have a condition."""
-
-_NO_INSTANT = re.compile(
-    r"\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] Record at topic (?P<topic>\S+) partition (?P<partition>\d+) "
-    r"offset (?P<offset>\d+) has"
-)
-"""The error of a record whose timestamp overflows in microseconds; of the same class as a lost record."""
-
-_DATABASE_LOST = re.compile(
-    r"org\.postgresql\.util\.PSQLException: (?:An I/O error|FATAL|The connection|Connection |This connection)"
-)
-"""The error of a task whose connection to a database ended, or could not be made."""
-
-_NO_TEXT = re.compile(
-    r"org\.postgresql\.util\.PSQLException: ERROR: (?:character with byte sequence|invalid byte sequence for encoding)"
-)
-"""The error of a database that cannot convert a text to Unicode."""
-
 _VIOLATED = (
     "CHECK_CONSTRAINT_VIOLATION",
     "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
@@ -117,11 +88,7 @@ _VIOLATED = (
 )
 """Conditions of a row that violates a constraint of its table."""
 
-_KINDS = f"{UNCHANGED_VALUE}|{UNREADABLE_LINE}|{UNREADABLE_RECORD}|{UNSUPPORTED_VALUE}|{UNUSABLE_KEY}|{UNUSABLE_ROW}"
-
-_OF_VALUE = re.compile(
-    rf"\[USER_RAISED_EXCEPTION\] (?P<kind>{_KINDS}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
-)
+_OF_VALUE = r"\[USER_RAISED_EXCEPTION\] (?P<name>{names}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$"
 """
 The error about a value or a row that cannot be read, with the column's name or what is wrong.
 
@@ -152,37 +119,10 @@ def _raise_for_lost_spark(error: BaseException, what: str) -> None:
 
 def _raise_for_value(error: BaseException, what: str) -> None:
     """Raise the error for a value or a row of the upstream that cannot be read, if there is one."""
-    found = _OF_VALUE.search(str(error))
-    if found is None:
-        return
-    name = found["about"]
-    if found["kind"] == UNUSABLE_ROW:
-        raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
-    if found["kind"] == UNUSABLE_KEY:
-        raise UnsupportedValueError(
-            f"{what}: a row has a key in column {name} that is infinite, NaN, or in a year before 1 or after 9999, and "
-            "such keys are not ordered alike everywhere; correct or delete the row in the database, and run the next "
-            "epoch"
-        ) from None
-    if found["kind"] == UNREADABLE_LINE:
-        raise UnsupportedValueError(
-            f"{what}: {name}; correct the file, or correct upstream.files.schema and rebuild the job, or rebuild it "
-            "with unreadable_records: dead_letter, which leaves such records out of the view and lists them"
-        ) from None
-    if found["kind"] == UNREADABLE_RECORD:
-        raise UnsupportedValueError(
-            f"{what}: {name}; correct the format and rebuild the job, or rebuild it with unreadable_records: "
-            "dead_letter, which leaves such records out of the view and lists them"
-        ) from None
-    if found["kind"] == UNCHANGED_VALUE:
-        raise UpstreamError(
-            f"{what}: an update did not change column {name}, and the database's log left its value out because it is "
-            "long (TOAST); run: ALTER TABLE … REPLICA IDENTITY FULL, and rebuild the job"
-        ) from None
-    raise UnsupportedValueError(
-        f"{what}: a value of column {name} has no counterpart in the column's type, such as infinity or NaN; correct "
-        "the row and run the next epoch, or read the column as text (as_text) and rebuild the job"
-    ) from None
+    known = {refusal.name: refusal for refusal in refusals()}
+    found = re.search(_OF_VALUE.format(names="|".join(map(re.escape, known))), str(error), re.MULTILINE)
+    if found is not None:
+        raise known[found["name"]].error(what, found["about"]) from None
 
 
 def _is(error: BaseException, names: tuple[str, ...]) -> bool:
@@ -199,43 +139,21 @@ def _raise_for_row(error: BaseException, what: str) -> None:
         ) from None
 
 
-def _raise_for_database(error: BaseException, what: str) -> None:
-    """Raise the error of a database over whose connection rows are read, if there is one."""
-    if _NO_TEXT.search(str(error)):
-        raise UnsupportedValueError(
-            f"{what}: a text in the table has bytes without a counterpart in Unicode; correct the row and run the next "
-            "epoch, or leave its column out of the query and rebuild the job"
-        ) from None
-    if _DATABASE_LOST.search(str(error)):
-        raise DatabaseUnavailableError(
-            f"{what}: the database ended a connection over which rows were read; nothing is lost, try again"
-        ) from None
+def source_error(error: BaseException, what: str) -> BackfillError | None:
+    """Return the error for users, if only a kind of source knows what an error of Spark means."""
+    failure = SparkFailure(
+        text=str(error),
+        conditions=tuple(conditions(error)),
+        shown=safe_message(error),
+        is_of_a_row=bool(condition_of_a_row(error)),
+    )
+    return explained(failure, what)
 
 
-def are_records_lost(error: BaseException) -> bool:
-    """Return whether a read failed because records of a topic were removed after it was planned."""
-    if _is(error, ("KAFKA_DATA_LOSS",)):
-        return True
-    return _RECORDS_LOST.search(str(error)) is not None and _NO_INSTANT.search(str(error)) is None
-
-
-def _raise_for_instant(error: BaseException, what: str) -> None:
-    """Raise the error for a record whose timestamp Spark cannot read, whatever the query uses, if there is one."""
-    if found := _NO_INSTANT.search(str(error)):
-        raise UnsupportedValueError(
-            f"{what}: {found['topic']}, partition {found['partition']}, offset {found['offset']}: the timestamp lies "
-            "beyond what Spark can read; its producer took another unit than milliseconds. Remove the records up to it "
-            "from the topic (kafka-delete-records), and rebuild the job, which begins with those that are left"
-        ) from None
-
-
-def _raise_for_lost_records(error: BaseException, what: str) -> None:
-    """Raise the error for records that are gone, if some are; Spark has a state of failing expressions for it."""
-    if are_records_lost(error):
-        raise ChangeFeedGapError(
-            f"{what} needs records of the upstream that are gone ({safe_message(error)}): the topic's retention or "
-            "somebody removed them after the epoch was pinned"
-        ) from None
+def _raise_for_source(error: BaseException, what: str) -> None:
+    """Raise the error that only a kind of source knows, if it is one; Spark may take it for one of a row."""
+    if found := source_error(error, what):
+        raise found from None
 
 
 def _raise_for_violation(error: BaseException, what: str) -> None:
@@ -316,10 +234,8 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
             ) from None
         _raise_for_value(error, what)
         _raise_for_violation(error, what)
-        _raise_for_instant(error, what)
-        _raise_for_lost_records(error, what)
+        _raise_for_source(error, what)
         _raise_for_row(error, what)
-        _raise_for_database(error, what)
         if is_full(error):
             raise StorageUnavailableError(
                 f"{what}: a disk is full ({safe_message(error)}); make room, then try again"
@@ -364,8 +280,10 @@ def comparison_errors(what: str) -> Iterator[None]:
         if has_lost_spark(error):
             raise VerificationFailedError(f"{what} cannot be compared: Spark's process ended; try again") from None
         _raise_for_value(error, what)
-        _raise_for_instant(error, what)
-        if not are_records_lost(error):
+        known = source_error(error, what)
+        if isinstance(known, UnsupportedValueError):
+            raise known from None
+        if known is None:
             _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):
             raise VersionGoneError(

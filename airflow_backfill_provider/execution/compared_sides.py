@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.verification import PinnedVerification
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.row_hash import row_hashes
-from airflow_backfill_provider.execution.expected import expected_rows, vnode_of
+from airflow_backfill_provider.execution.expected import expected_rows, vnode_of, vnode_of_unit
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import JobQuery, Units
 from airflow_backfill_provider.sources.by_key import without_keys
@@ -67,10 +67,13 @@ class ComparedSides:
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""
         rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed)
-        # Filter before the query, which costs more.
-        rows = rows.filter(self._unit(self.units.hashed).between(*vnodes))
-        job = self.settings.definition
-        return self._hashed(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
+        job, hashed = self.settings.definition, self.units.hashed
+        if hashed is not None:
+            # Filter before the query, which costs more.
+            columns = [F.col(quote(name)) for name in hashed]
+            rows = rows.filter(vnode_of(self.settings, columns, hashed).between(*vnodes))
+        result = self._hashed(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
+        return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
         """
@@ -103,15 +106,20 @@ class ComparedSides:
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
         return rows if unsettled is None else without_keys(rows, unsettled, self.key)
 
-    def _unit(self, outputs: Sequence[str]) -> Column:
-        return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self.units.hashed)
+    def _unit(self) -> Column:
+        """Return the vnode of a row with the view's columns."""
+        units = self.units
+        if units.hashed is None:
+            columns = [F.col(quote(name)) for name in units.outputs]
+            return vnode_of_unit(self.settings, columns, [field.type for field in units.order.fields])
+        return vnode_of(self.settings, [F.col(quote(name)) for name in units.hashed_outputs], units.hashed)
 
     def _hashed(self, rows: DataFrame) -> DataFrame:
         """Add the unit and the hashes to rows with the view's columns."""
         first, second = row_hashes(rows.schema)
         return rows.select(
             F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),
-            self._unit(self.units.hashed_outputs).alias(UNIT),
+            self._unit().alias(UNIT),
             first.alias(HASHES[0]),
             second.alias(HASHES[1]),
         )

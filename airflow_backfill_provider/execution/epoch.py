@@ -218,7 +218,8 @@ class EpochEvaluator:
             wanted=self._rows.after(shown) & self._visible,
             measured=self._measured,
         )
-        tables.writer.write_changes(changes, tables.identity, barrier, repairs=tables.settings.repairs_view(barrier))
+        repairs = tables.settings.repairs_view(barrier)
+        tables.writer.write_changes(changes, tables.identity, barrier, repairs=repairs, since=self._since)
 
     def _repair(self) -> None:
         self._tables.writer.repair(self._tables.identity, self._barrier)
@@ -274,7 +275,8 @@ class EpochEvaluator:
         def written() -> None:
             with write.entered(seconds):
                 # Commit a part without rows, too: a part without a commit may be given up.
-                self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
+                tables, barrier = self._tables, self._barrier
+                tables.writer.write_part(chunk.rows(), part, tables.identity, barrier, since=self._since)
 
         for step in (written, counted) if self._tables.reader.counts_while_writing else (counted, written):
             step()

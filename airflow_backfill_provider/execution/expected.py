@@ -66,6 +66,17 @@ def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[s
     return F.pmod(F.hash(*values), F.lit(settings.definition.vnode_count))
 
 
+def vnode_of_unit(settings: JobSettings, columns: Sequence[Column], types: Sequence[str]) -> Column:
+    """
+    Return the vnode of a unit that is hashed by its own columns; without columns, it is the only unit.
+
+    :param columns: the columns with the values.
+    :param types: their types as of the job's creation.
+    """
+    values = [value.cast(kind) for value, kind in zip(columns, types, strict=True)]
+    return F.pmod(F.hash(*values), F.lit(settings.definition.vnode_count)) if values else F.lit(0)
+
+
 class _Read:
     """The rows that were read by the committed positions."""
 

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.scan import VnodeRange
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.table_version import TableVersions
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.engine.commit_safety import require_exclusive_places
@@ -34,6 +34,7 @@ from airflow_backfill_provider.execution.comparison import compare as compare_si
 from airflow_backfill_provider.execution.epoch import EpochEvaluator, table_versions
 from airflow_backfill_provider.execution.named_tables import place, register_view, require_same_upstream
 from airflow_backfill_provider.execution.tables import TableOpener
+from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.view_identity import OWNER_PROPERTY, ViewIdentity
 from airflow_backfill_provider.strategies import KINDS
 
@@ -93,7 +94,7 @@ class SparkEngine:
         if not incarnations:
             require_exclusive_places(self._spark, job.view_location, job.state, self._storage_options)
         table = self._tables.upstream(job).as_created(upstream)
-        job_rows = JobRows.of(job, table.reader(self._spark), upstream)
+        job_rows = JobRows.of(job, self._tables.reader(job, table), upstream)
         with epoch_errors(f"checking job {job.name}"):
             is_checked = job_rows.reader.keys_are_unique
             if table.present is not None:
@@ -108,6 +109,19 @@ class SparkEngine:
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
+
+    def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
+        """
+        Return the view's columns.
+
+        :raises InvalidJobError: if Spark cannot analyse the query.
+        """
+        pin_settings(self._spark)
+        table = self._tables.upstream(job).as_created(upstream)
+        job_rows = JobRows.of(job, self._tables.reader(job, table), upstream)
+        schema = self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).schema()
+        types = TableSchema.of(schema.json()).types
+        return tuple(ViewColumn(name=name, type=kind) for name, kind in types.items())
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """
@@ -267,7 +281,7 @@ class SparkEngine:
             settings=settings,
             pinned=pinned,
             older=older,
-            reader=upstream.reader(self._spark),
+            reader=self._tables.reader(job, upstream),
             placed=self._tables.placed(settings, upstream),
         )
         return compare_sides(sides, vnodes)

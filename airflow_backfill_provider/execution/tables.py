@@ -23,7 +23,8 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import JobQuery, ViewWriter, WriterContext
-from airflow_backfill_provider.sources import Source, open_source
+from airflow_backfill_provider.sources import Source, open_source, reader_of
+from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.strategies import KINDS as STRATEGIES
 from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
@@ -149,14 +150,19 @@ class TableOpener:
         last = self._upstreams.of(_incarnation(settings), opened)
         return last if last.serves_several_epochs else opened()
 
+    def reader(self, job: BackfillJob, upstream: Source) -> SourceReader:
+        """Return the reader of a job's opened upstream."""
+        return reader_of(job.upstream, upstream, self._spark)
+
     def _rows_of(self, settings: JobSettings, upstream: Source) -> JobRows:
         """
         Return the upstream's rows that belong to a job, in the order of positions.
 
         :param upstream: the job's upstream, which keeps open what it has read of a log.
         """
-        reader, placed = upstream.reader(self._spark), self.placed(settings, upstream)
-        return JobRows.of(settings.definition, reader, settings.upstream, settings.scan.order, placed)
+        job = settings.definition
+        reader, placed = self.reader(job, upstream), self.placed(settings, upstream)
+        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed)
 
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""

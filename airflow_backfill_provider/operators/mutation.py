@@ -172,7 +172,7 @@ class RepairBackfillOperator(_MutationOperator):
         from airflow_backfill_provider.protocol import mutations
 
         return mutations.repair_job(
-            store=store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), keys=keys_of(self.keys)
+            store=store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), units=keys_of(self.keys)
         )
 
 

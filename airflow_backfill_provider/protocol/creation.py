@@ -17,13 +17,13 @@ from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.settings import (
     JobSettings,
     ResolvedUpstream,
     SettingsChange,
     UpstreamColumn,
+    ViewColumn,
     steering_of,
 )
 from airflow_backfill_provider.lake.view_identity import view_identity
@@ -35,7 +35,7 @@ from airflow_backfill_provider.protocol.beginnings import (
 )
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.successor_tables import delete_unused
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import query_of, shape_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.store import BackfillStore
@@ -70,16 +70,15 @@ def create_job(
                 job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
             )
     else:
-        described = upstream.at()
-        resolved = resolve_upstream(job, described)
-        strategy = choose_strategy(job, upstream, described).strategy
-        engine().check(job, resolved, described.offset, strategy.name, frozenset())
+        described, resolved, strategy = check_job(job, upstream, engine, frozenset())
+        view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
         with undone_unless_created(job, store, upstream):
             settings = new_settings(
                 job,
                 strategy,
                 described,
                 resolved,
+                view_columns=view_columns,
                 start=strategy.start(job.name, upstream, described),
                 requested_by=requested_by,
                 requested_at=clock(),
@@ -136,7 +135,8 @@ def rebuild_job(
     """
     before = store.settings()
     require_same_job(job, before, store)
-    described, resolved, strategy = check_job(job, store, upstream, engine)
+    described, resolved, strategy = check_job(job, upstream, engine, store.incarnations())
+    view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
     incarnation = new_incarnation()
 
     def change(settings: JobSettings) -> JobSettings:
@@ -146,8 +146,9 @@ def rebuild_job(
             requested_at=clock(),
             job=job.model_dump(mode="json"),
             strategy=strategy.name,
-            shape=shape_of(job.query).name,
+            shape=shape_of(job).name,
             upstream=resolved,
+            view_columns=view_columns,
             incarnation=incarnation,
             state_table=state_table_of(incarnation),
             base_epoch=store.last_epoch(),
@@ -171,18 +172,19 @@ def rebuild_job(
 
 
 def check_job(
-    job: BackfillJob, store: BackfillStore, upstream: Source, engine: Callable[[], Engine]
+    job: BackfillJob, upstream: Source, engine: Callable[[], Engine], incarnations: frozenset[str]
 ) -> tuple[UpstreamDescription, ResolvedUpstream, Strategy]:
     """
-    Check a new definition of a created job, before anything is written.
+    Check a definition before anything is written.
 
+    :param incarnations: the job's incarnations so far.
     :returns: the upstream as of now, the columns that the job uses, and the strategy.
     :raises BackfillError: if it cannot be created.
     """
     described = upstream.at()
     resolved = resolve_upstream(job, described)
     strategy = choose_strategy(job, upstream, described).strategy
-    engine().check(job, resolved, described.offset, strategy.name, store.incarnations())
+    engine().check(job, resolved, described.offset, strategy.name, incarnations)
     return described, resolved, strategy
 
 
@@ -216,14 +218,14 @@ def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore
 
 
 def _defined_otherwise(job: BackfillJob, different: Sequence[str], settings: JobSettings) -> InvalidJobError:
+    another = f"another {', '.join(different)}"
     if settings.change is SettingsChange.REVERT:
         return InvalidJobError(
-            f"job {job.name} was put back by {settings.requested_by} to a former definition with another "
-            f"{', '.join(different)}; put that definition back, too, or rebuild the job"
+            f"job {job.name} was put back by {settings.requested_by} to a former definition with {another}; put that "
+            "definition back, too, or rebuild the job"
         )
     return InvalidJobError(
-        f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to change "
-        "its definition"
+        f"job {job.name} was created at {job.state} with {another}; rebuild the job to change its definition"
     )
 
 
@@ -274,6 +276,7 @@ def new_settings(
     described: UpstreamDescription,
     resolved: ResolvedUpstream,
     *,
+    view_columns: tuple[ViewColumn, ...] = (),
     start: HistoryPoint | None,
     requested_by: str,
     requested_at: dt.datetime,
@@ -281,6 +284,7 @@ def new_settings(
     """
     Return the first settings of a job that is not created yet.
 
+    :param view_columns: the view's columns, if the query's shape pins them.
     :param start: the point of the upstream's history that the job starts after.
     """
     return JobSettings(
@@ -288,8 +292,9 @@ def new_settings(
         change=SettingsChange.CREATE,
         job=job.model_dump(mode="json"),
         strategy=strategy.name,
-        shape=shape_of(job.query).name,
+        shape=shape_of(job).name,
         upstream=resolved,
+        view_columns=view_columns,
         incarnation=new_incarnation(),
         start=start,
         offset_at_creation=described.offset,

@@ -18,12 +18,14 @@ from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
 from airflow_backfill_provider.core.job import encoded_key, require_parallelism
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
+from airflow_backfill_provider.core.kinds import SHAPES, require_shape_divides
 from airflow_backfill_provider.core.rate_limit import AUTO, AskedRate, RateLimit
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 from airflow_backfill_provider.protocol import Clock, clean_up_after_cancelling, utc_now
 from airflow_backfill_provider.protocol.beginnings import cancel_uncreated
 from airflow_backfill_provider.protocol.successor_tables import delete_unused, steered
+from airflow_backfill_provider.shapes import query_of, shape_of
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
 
@@ -95,6 +97,7 @@ def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, cl
     settings = store.settings()
     require_parallelism(parallelism, settings.definition.vnode_count)
     KINDS.named(settings.strategy).require_parallelism(parallelism, settings)
+    require_shape_divides(SHAPES.named(settings.shape), parallelism)
     wanted = _fixed(parallelism=parallelism)
     return _mutate(store, SettingsChange.RESCALE, requested_by, clock, wanted, value=parallelism)
 
@@ -105,6 +108,7 @@ def repair_job(
     requested_by: str,
     vnodes: Iterable[int | str] = (),
     keys: Iterable[object] = (),
+    units: Iterable[object] = (),
     clock: Clock = utc_now,
 ) -> JobSettings:
     """
@@ -113,19 +117,18 @@ def repair_job(
     Rows that were not read yet stay unread. Requesting the same repair again before that barrier has no effect.
 
     :param vnodes: numbers and ranges of vnodes, such as ``["0-15", 20]``.
-    :param keys: single keys, each a value, or a list with a value for each key column.
-    :raises InvalidJobError: if nothing is chosen, or a vnode or key that the job does not have.
+    :param keys: single keys of the upstream, each a value, or a list with a value for each key column.
+    :param units: single units of the view, likewise with a value for each column that identifies a unit. If units are
+        rows of the upstream, these are its keys.
+    :raises InvalidJobError: if nothing is chosen, or a vnode, key or unit that the job does not have.
     """
     settings = store.settings()
-    chosen = Repair(
-        vnodes=tuple(sorted(parse_vnodes(list(vnodes), settings.definition.vnode_count))),
-        keys=tuple(dict.fromkeys(_encoded_key(key, settings.key_order) for key in keys)),
-    )
+    chosen = _chosen(settings, vnodes, keys, units)
     if not chosen:
         raise InvalidJobError("repair: nothing is chosen; name vnodes, keys, or both")
-    if len(chosen.keys) > MOST_KEYS:
+    if (named := len(chosen.keys) + len(chosen.units)) > MOST_KEYS:
         raise InvalidJobError(
-            f"repair: {len(chosen.keys)} keys are too many for one repair; allowed are {MOST_KEYS}, or whole vnodes"
+            f"repair: {named} keys are too many for one repair; allowed are {MOST_KEYS}, or whole vnodes"
         )
     pinned = store.newest_barrier(settings)
 
@@ -210,13 +213,33 @@ def require_not_cancelled(settings: JobSettings) -> None:
         raise JobCancelledError(f"job {settings.job['name']} was cancelled; rebuild it to start over")
 
 
-def _encoded_key(key: object, order: KeyOrder) -> EncodedPosition:
-    """Check a key against the key columns, and return it in the form that barriers pin."""
+def _chosen(
+    settings: JobSettings, vnodes: Iterable[int | str], keys: Iterable[object], units: Iterable[object]
+) -> Repair:
+    """Return what is to be repaired, in the form that barriers pin."""
+    job = settings.definition
+    of_vnodes = Repair(vnodes=tuple(sorted(parse_vnodes(list(vnodes), job.vnode_count))))
+    named = list(keys)
+    if shape_of(job).has_keys:
+        of_keys = (_encoded(key, settings.key_order, "key of the upstream") for key in [*named, *units])
+        return of_vnodes + Repair(keys=tuple(dict.fromkeys(of_keys)))
+    order = query_of(job).units(settings, by_key=False).order
+    if named:
+        raise InvalidJobError(
+            f"repair: rows of the view are not rows of the upstream, so keys do not name them; name units, each with a "
+            f"value for {', '.join(order.names) or 'no column'}, or vnodes"
+        )
+    of_units = (_encoded(unit, order, "unit of the view") for unit in units)
+    return of_vnodes + Repair(units=tuple(dict.fromkeys(of_units)))
+
+
+def _encoded(key: object, order: KeyOrder, what: str) -> EncodedPosition:
+    """Check a key or unit against its columns, and return it in the form that barriers pin."""
     encoded = encoded_key(key)
     try:
         decoded = order.decode(encoded)
     except StateLayoutError as error:
-        raise InvalidJobError(f"repair: {encoded} is not a key of the upstream: {error}") from None
+        raise InvalidJobError(f"repair: {encoded} is not a {what}: {error}") from None
     if decoded is None or len(decoded) != len(order.fields):
         raise InvalidJobError(f"repair: {encoded} needs a value for each key column: {', '.join(order.names)}")
     # Encode it again: Spark would misread text that only Python accepts, such as 1_000.

@@ -64,7 +64,7 @@ def grow_successor(
         )
     wanted = job.model_dump(mode="json")
     if before.successor is None or before.successor.job != wanted:
-        creation.check_job(job, store, upstream, engine)
+        creation.check_job(job, upstream, engine, store.incarnations())
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:
@@ -171,6 +171,7 @@ def following(
         strategy=origin.strategy,
         shape=origin.shape,
         upstream=origin.upstream,
+        view_columns=origin.view_columns,
         incarnation=origin.incarnation,
         state_table=creation.state_table_of(origin.incarnation),
         base_epoch=base_epoch,

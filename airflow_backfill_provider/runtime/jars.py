@@ -21,10 +21,10 @@ from pathlib import Path
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.runtime.pyspark_folder import pyspark_folder
 from airflow_backfill_provider.runtime.spark_settings import (
-    PACKAGES,
     S3_FOLDER,
     SHIPPED_WITH_SPARK,
     jars_folder,
+    packages,
     require_java,
     spark_environment,
 )
@@ -66,7 +66,7 @@ class JarSet:
 def spark_jars() -> JarSet:
     """Return the jars that every Spark of this package needs."""
     return JarSet(
-        user="Spark", folder=jars_folder(), coordinates=PACKAGES, excluded=SHIPPED_WITH_SPARK, beside_spark=True
+        user="Spark", folder=jars_folder(), coordinates=packages(), excluded=SHIPPED_WITH_SPARK, beside_spark=True
     )
 
 

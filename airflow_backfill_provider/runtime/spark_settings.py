@@ -28,13 +28,10 @@ from airflow_backfill_provider.core.log_store import log_store_settings
 from airflow_backfill_provider.runtime import class_archive
 from airflow_backfill_provider.runtime.collector import collector_options
 from airflow_backfill_provider.runtime.private_folder import private_folder
+from airflow_backfill_provider.sources import spark_packages
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
-POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
-KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.2.0"
-PACKAGES = (DELTA_PACKAGE, POSTGRES_PACKAGE, KAFKA_PACKAGE, AVRO_PACKAGE)
-"""What Spark needs in addition to its own jars: Delta, and the readers of tables in PostgreSQL and topics in Kafka."""
+"""What Spark needs for any job in addition to its own jars; kinds of sources name what they need (:func:`packages`)."""
 
 S3_FOLDER = "s3"
 """The name of the folder beside Delta's jars that has Spark's connector to S3, if the set-up has fetched it."""
@@ -102,6 +99,11 @@ def jars_folder() -> Path:
     return Path(os.environ.get(JARS_VARIABLE) or Path(sys.prefix) / "share" / "airflow-backfill" / "jars")
 
 
+def packages() -> tuple[str, ...]:
+    """Return what Spark needs in addition to its own jars: Delta, and what the kinds of sources read with."""
+    return (DELTA_PACKAGE, *spark_packages())
+
+
 def is_local(master: str) -> bool:
     """Return whether a Spark master runs in a process on this machine."""
     return master.startswith("local")
@@ -150,7 +152,7 @@ def _jars_conf(master: str) -> dict[str, str]:
             "or unset the variable"
         )
     return {
-        "spark.jars.packages": ",".join(PACKAGES),
+        "spark.jars.packages": ",".join(packages()),
         "spark.jars.excludes": ",".join(SHIPPED_WITH_SPARK),
     }
 

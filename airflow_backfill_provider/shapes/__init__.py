@@ -13,9 +13,14 @@ KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)
 KINDS.register(Row())
 
 
+def shape_of(job: BackfillJob) -> Shape:
+    """Return the shape of a job's query."""
+    return KINDS.named(kinds.shape_of(job.query).name)
+
+
 def query_of(job: BackfillJob) -> ShapedQuery:
     """Return a job's query, parsed by its shape."""
-    return KINDS.named(kinds.shape_of(job.query).name).query(job.query)
+    return shape_of(job).query(job.query)
 
 
-__all__ = ["KINDS", "Shape", "ShapedQuery", "query_of"]
+__all__ = ["KINDS", "Shape", "ShapedQuery", "query_of", "shape_of"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.visibility import Visibility
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.job import BackfillJob
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+    from airflow_backfill_provider.core.table_version import TableVersions
     from airflow_backfill_provider.engine.job_rows import JobRows
     from airflow_backfill_provider.engine.net_changes import MeasuredChanges
     from airflow_backfill_provider.engine.view import MaterializedView
@@ -74,17 +76,18 @@ class Units:
     """
     The columns that identify the units of a view, for comparing the view with its query.
 
-    :param order: the upstream's columns that identify a unit, with their types. These must be types of keys; refuse
-        others in :meth:`ViewWriter.check`.
+    :param order: the columns that identify a unit, with their types: the upstream's, or the view's as the settings pin
+        them (:attr:`Shape.pins_columns`). These must be types of keys; refuse others in :meth:`ViewWriter.check`.
     :param outputs: the view's columns that hold these, hidden or not.
-    :param hashed: the upstream's columns from which a unit's vnode is computed; for a group, its own columns.
-    :param hashed_outputs: the view's columns that hold these.
+    :param hashed: the upstream's columns from which a unit's vnode is computed; ``None`` if it is computed from
+        ``outputs``, because the upstream has no such columns. A view without ``outputs`` has one unit, in vnode 0.
+    :param hashed_outputs: the view's columns that hold these; empty if ``hashed`` is ``None``.
     """
 
     order: KeyOrder
     outputs: tuple[str, ...]
-    hashed: tuple[str, ...]
-    hashed_outputs: tuple[str, ...]
+    hashed: tuple[str, ...] | None
+    hashed_outputs: tuple[str, ...] = ()
 
 
 class ShapedQuery(ABC):
@@ -108,6 +111,19 @@ class ShapedQuery(ABC):
     @abstractmethod
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the upstream's columns that the query may use, in the upstream's order."""
+
+    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """
+        Return the columns of which the writer needs the values before a change; by default none.
+
+        A group loses a row whose group changes, so its shape needs the group's columns. Creation refuses an upstream
+        whose changes lack them (:attr:`Source.old_columns`). The writer gets them with
+        :func:`~airflow_backfill_provider.engine.net_changes.old_images`.
+
+        :param available: the upstream's columns.
+        """
+        del available
+        return ()
 
     def require_names(self, available: Sequence[str]) -> None:  # noqa: B027 - most refuse nothing
         """
@@ -277,15 +293,27 @@ class ViewWriter(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no keys of the upstream in its view")
 
     @abstractmethod
-    def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> None:
         """
         Apply changes to the view, once per epoch.
 
         :param repairs: whether the view may have foreign rows, which a repair removes.
+        :param since: the tables' versions after the previous epoch, which are the same for every attempt; ``None`` if
+            there was none.
         """
 
     @abstractmethod
-    def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
         """
         Write a part of the chunk to the view, once per epoch; a part without rows needs a commit, too.
 
@@ -293,6 +321,7 @@ class ViewWriter(ABC):
         unit.
 
         :param rows: the part's rows, with at least the used columns.
+        :param since: as in :meth:`write_changes`.
         """
 
     def check_repair(self, barrier: Barrier) -> None:  # noqa: B027
@@ -303,7 +332,8 @@ class ViewWriter(ABC):
         """
         Rewrite the units that a barrier's repair names, once per epoch.
 
-        ``Barrier.repair`` has vnodes and keys of upstream rows; a shape of groups may rewrite the whole view.
+        ``Barrier.repair`` has vnodes, and single units: under ``keys`` if units are rows of the upstream, else under
+        ``units``, encoded by ``Units.order``. More may be rewritten than is named.
         """
 
 
@@ -312,6 +342,38 @@ class Shape(ABC):
 
     name: ClassVar[str]
     """The shape's name."""
+
+    strategies: ClassVar[frozenset[str] | None] = None
+    """The names of the strategies that can fill a view of this shape; ``None``, the default, for all."""
+
+    only_visibility: ClassVar[Visibility | None] = None
+    """The only visibility that the shape supports, which is then its jobs' default; ``None``, the default, for all."""
+
+    single_part: ClassVar[bool] = False
+    """Whether one task run alone must write an epoch, so that jobs have no parallelism."""
+
+    has_keys: ClassVar[bool] = False
+    """
+    Whether a unit of the view is a row of the upstream, and the view holds its key: see :meth:`ViewWriter.keys`.
+
+    Otherwise a repair names units instead of keys, and an upstream that may be cleared at once, such as by TRUNCATE,
+    is refused.
+    """
+
+    pins_columns: ClassVar[bool] = False
+    """
+    Whether a job's settings pin the view's columns, because :meth:`ShapedQuery.units` needs types that only Spark
+    knows, such as that of an expression.
+    """
+
+    def claims(self, text: str) -> bool:
+        """
+        Return whether a query looks like one of this shape; by default not.
+
+        If no shape accepts a query, users read the refusal of the first shape that claims it.
+        """
+        del text
+        return False
 
     @abstractmethod
     def query(self, text: str) -> ShapedQuery:

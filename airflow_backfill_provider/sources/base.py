@@ -1,14 +1,9 @@
 """
-The seam of sources: what an upstream is.
+An upstream without Spark: what the epoch protocol and the strategies ask an open source.
 
-A kind of source defines the fields of a job's upstream, and opens it. The epoch protocol and the strategies ask an open
-:class:`Source`, without a JVM, where the history ends, which columns it has there, how long changes are kept, and
-roughly where keys lie. Its half on Spark, a
-:class:`~airflow_backfill_provider.sources.reader.SourceReader`, returns rows and changes. The rest of an epoch is
-the same for all sources.
-
-A kind's module imports deltalake, database drivers and Spark inside its methods, because a scheduler loads it for every
-DAG.
+That is where the history ends, which columns it has there, how long changes are kept, and roughly where keys lie. The
+rows and the changes themselves are for the :class:`~airflow_backfill_provider.sources.reader.SourceReader`. The rest of
+an epoch is the same for all sources.
 """
 
 from __future__ import annotations
@@ -16,23 +11,20 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.core.watchdog import ChangeFeed
     from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.sources.numbered_files import NumberedFiles
     from airflow_backfill_provider.sources.present_rows import PresentRows
-    from airflow_backfill_provider.sources.reader import SourceReader
     from airflow_backfill_provider.sources.splits import Splits
 
 
@@ -283,6 +275,20 @@ class Source(ABC):
         :raises ChangeFeedGapError: with the offset.
         """
 
+    @property
+    def old_columns(self) -> frozenset[str] | None:
+        """
+        The columns of which changes have the values that a row had before; ``None`` for all.
+
+        By default none, so that no shape relies on values that a source does not promise.
+        """
+        return frozenset()
+
+    @property
+    def may_be_cleared(self) -> bool:
+        """Whether all rows may be removed at once, without changes that name them; see ``SourceReader.is_cleared``."""
+        return False
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     @property
@@ -370,26 +376,3 @@ class Source(ABC):
         Only if all that the source keeps of the upstream belongs to an offset, so that it is never out of date.
         """
         return False
-
-    @abstractmethod
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader on Spark."""
-
-
-class SourceKind(ABC):
-    """A kind of source; one instance is registered."""
-
-    name: ClassVar[str]
-    """The kind's name in job definitions."""
-
-    definition: ClassVar[type[UpstreamDefinition]]
-    """The fields of a job's ``upstream`` of this kind."""
-
-    @abstractmethod
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
-        """
-        Open an upstream, without reading anything yet.
-
-        :param upstream: of :attr:`definition`.
-        :param storage_options: options of the object store, as deltalake takes them.
-        """

@@ -22,8 +22,7 @@ from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.bucket_options import options_of
 from airflow_backfill_provider.lake.storage import one_line, panics_as_errors, storage_errors, storage_unavailable
 from airflow_backfill_provider.state.conditions import Since
-from airflow_backfill_provider.state.control_table_reader import ControlTableReader, newest_write, numbered
-from airflow_backfill_provider.state.migrations import LAYOUT_PROPERTY, MIGRATIONS, Migrations
+from airflow_backfill_provider.state.control_table_reader import LAYOUT, LAYOUT_PROPERTY, ControlTableReader, numbered
 from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, OvertakenError, Patience
 from airflow_backfill_provider.state.stamps import stamped
 
@@ -66,9 +65,8 @@ class ControlTable(ControlTableReader):
         storage_options: Mapping[str, str] | None = None,
         *,
         patience: Patience = PATIENT,
-        migrations: Migrations = MIGRATIONS,
     ) -> None:
-        super().__init__(location, schema, storage_options, migrations=migrations)
+        super().__init__(location, schema, storage_options)
         self._patience = patience
 
     def create(self) -> None:
@@ -87,7 +85,7 @@ class ControlTable(ControlTableReader):
                     schema=self._stored,
                     mode="error",
                     configuration={
-                        LAYOUT_PROPERTY: str(self._migrations.newest),
+                        LAYOUT_PROPERTY: LAYOUT,
                         "delta.checkpointInterval": str(_CHECKPOINT_EVERY),
                         "delta.deletedFileRetentionDuration": RETENTION,
                         "delta.logRetentionDuration": RETENTION,
@@ -151,7 +149,7 @@ class ControlTable(ControlTableReader):
 
     def _open_for_writing(self) -> DeltaTable:
         """
-        Return the table at its newest version, with the newest layout.
+        Return the table at its newest version.
 
         A write changes the instance, so nothing else uses it meanwhile; a local table is opened again. If the write
         fails, the next attempt opens the table again.
@@ -159,12 +157,9 @@ class ControlTable(ControlTableReader):
         if not is_local(self.location):
             self._open()
             opened, self._opened = self._opened, None
-            if opened is not None and not opened.is_copy:
+            if opened is not None:
                 return opened.table
-        table = self._open_newest()
-        if self._is_old(table):
-            self._migrate(table)
-        return table
+        return self._open_newest()
 
     def _write(self, table: DeltaTable, write: Write, number: int) -> None:
         """
@@ -199,24 +194,6 @@ class ControlTable(ControlTableReader):
             if isinstance(error, CommitFailedError) or self._open_newest().version() > before:
                 raise OvertakenError from error
             raise
-
-    def _migrate(self, table: DeltaTable) -> None:
-        """
-        Replace the rows of an older layout by migrated ones, in one commit, so that a crash leaves no mixture.
-
-        :raises OvertakenError: if another writer committed meanwhile.
-        """
-        rows = self._migrated_rows(table)
-        with self._writing(), self._racing(table.version()):
-            write_deltalake(
-                table,
-                rows,
-                mode="overwrite",
-                schema_mode="overwrite",
-                commit_properties=numbered(newest_write(rows)),
-            )
-        table.update_incremental()
-        logger.info("control table %s was migrated to layout version %d", self.location, self._migrations.newest)
 
     def _compact(self, table: DeltaTable) -> None:
         """

@@ -2,21 +2,18 @@
 Reads one control table and checks it.
 
 Rows with wrong stamps (:mod:`~airflow_backfill_provider.state.stamps`) are refused, because something else wrote to the
-table (I6). Rows of an older layout are migrated (:mod:`~airflow_backfill_provider.state.migrations`).
+table (I6). A table of another layout than this package writes is refused, too.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
@@ -34,17 +31,20 @@ from airflow_backfill_provider.lake.storage import (
 from airflow_backfill_provider.lake.written import Written
 from airflow_backfill_provider.state.conditions import Since
 from airflow_backfill_provider.state.file_rows import FileRows
-from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations, layout_of, with_layout
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import (
-    CHECKSUM,
     VERSION,
     lost,
     require_stamps,
     require_writes,
-    stamped,
     stamped_schema,
 )
+
+LAYOUT_PROPERTY = "backfill.layoutVersion"
+"""The table property that records a table's layout."""
+
+LAYOUT = "2"
+"""The layout that this package reads and writes."""
 
 _WRITES = "airflow-backfill/control"
 """The id of the transaction that counts writes; a RESTORE does not reset its version."""
@@ -60,14 +60,12 @@ class _Opened(NamedTuple):
     :param version: the newest version of its log.
     :param seen: the newest version that a listing showed; an earlier one after a write.
     :param written: what identifies the commit file of the version that was seen.
-    :param is_copy: whether it is a migrated copy.
     """
 
     table: DeltaTable
     version: int
     seen: int
     written: Written
-    is_copy: bool
 
 
 class ControlTableReader:
@@ -77,7 +75,6 @@ class ControlTableReader:
     :param location: the table's canonical location.
     :param schema: the table's columns without stamps.
     :param storage_options: options of the object store, as deltalake takes them.
-    :param migrations: the migrations of older layouts.
     """
 
     def __init__(
@@ -85,18 +82,14 @@ class ControlTableReader:
         location: str,
         schema: pa.Schema,
         storage_options: Mapping[str, str] | None = None,
-        *,
-        migrations: Migrations = MIGRATIONS,
     ) -> None:
         self.location = location
         self.schema = schema
-        self._migrations = migrations
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
         self._log = DeltaLog(location, storage_options)
         self._files = FileRows(self._log)
         self._opened: _Opened | None = None
-        self._remove_copy: Callable[[], object] | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
         # An open table changes when it is written to, or brought up to date, and threads share this reader.
@@ -166,12 +159,9 @@ class ControlTableReader:
             table = self._open_newest()
             version = table.version()
             end = self._end(version)
-            is_copy = self._is_old(table)
-            if is_copy:
-                table = self._migrated_copy(table)
             if end is None:
                 return table
-            self._opened = _Opened(table, version, version, end, is_copy)
+            self._opened = _Opened(table, version, version, end)
         return self._opened.table
 
     def _continued(self, opened: _Opened) -> _Opened | None:
@@ -185,7 +175,7 @@ class ControlTableReader:
             return None
         if after is None:
             return opened._replace(seen=opened.version, written=newest)
-        if opened.is_copy or is_local(self.location):
+        if is_local(self.location):
             return None
         try:
             with storage_errors(self.location), panics_as_errors():
@@ -205,7 +195,7 @@ class ControlTableReader:
         """
         version = table.version()
         seen = self._log.newest_listed(version)
-        self._opened = None if seen is None else _Opened(table, version, *seen, is_copy=False)
+        self._opened = None if seen is None else _Opened(table, version, *seen)
 
     def _end(self, version: int) -> Written | None:
         """Return what identifies a version's commit file; ``None`` if the log does not end with it."""
@@ -227,46 +217,13 @@ class ControlTableReader:
 
     def _supported(self, table: DeltaTable) -> DeltaTable:
         """Return a table; refuse another layout than this package has."""
-        layout = layout_of(table)
-        if layout is None or not self._migrations.knows(layout):
+        layout = table.metadata().configuration.get(LAYOUT_PROPERTY)
+        if layout != LAYOUT:
             raise StateLayoutError(
-                f"control table {self.location} has layout version {layout}, but this package supports {FIRST_LAYOUT} "
-                f"to {self._migrations.newest}; upgrade airflow-backfill-provider, or {what_to_do(self.location)}"
+                f"control table {self.location} has layout version {layout}, but this package supports {LAYOUT}; "
+                f"upgrade airflow-backfill-provider, or {what_to_do(self.location)}"
             )
         return table
-
-    def _is_old(self, table: DeltaTable) -> bool:
-        """Return whether a table has an older layout."""
-        return int(layout_of(table) or 0) < self._migrations.newest
-
-    def _migrated_copy(self, table: DeltaTable) -> DeltaTable:
-        """Return a local table with migrated rows, because a reader must not write to the real one."""
-        rows = self._migrated_rows(table)
-        if self._remove_copy is not None:
-            self._remove_copy()
-        folder = tempfile.mkdtemp(prefix="airflow-backfill-migrated-")
-        self._remove_copy = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        number = newest_write(rows)
-        write_deltalake(folder, rows, commit_properties=numbered(number))
-        copy = DeltaTable(folder)
-        # The log of the copy is not the table's, so the number is not looked for.
-        self._count(copy, number)
-        return copy
-
-    def _migrated_rows(self, table: DeltaTable) -> pa.Table:
-        """Return all rows in the newest layout, stamped as one more write."""
-        rows = self._stored_rows(table, None)
-        require_stamps(rows, self.location)
-        self._require_all(table, rows, None)
-        columns = with_layout(self._migrations.newest, self._stored)
-        if not rows.num_rows:
-            return columns.empty_table()
-        name = self.location.rstrip("/").rpartition("/")[2]
-        with self._readable():
-            migrated = self._migrations.migrated(
-                name, rows.drop_columns([VERSION, CHECKSUM]), int(layout_of(table) or 0)
-            )
-            return stamped(migrated.cast(self.schema), self._writes(table) + 1).cast(columns)
 
     def _remembered(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
         version = _version_of(table)
@@ -307,7 +264,7 @@ class ControlTableReader:
 
     def _rows_of_files(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table | None:
         """Return rows from files that are read as a whole; ``None`` if deltalake should read them."""
-        if isinstance(wanted, str) or self._is_old(table):
+        if isinstance(wanted, str):
             return None
         with self._readable():
             rows = self._files.read(table, wanted)
@@ -315,8 +272,7 @@ class ControlTableReader:
 
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
         with self._readable():
-            schema = pa.schema(table.schema().to_arrow()) if self._is_old(table) else self._stored
-            return read_rows(table, where=where or "").cast(schema)
+            return read_rows(table, where=where or "").cast(self._stored)
 
     def _greatest(self, table: DeltaTable, column: str) -> int:
         with self._readable():

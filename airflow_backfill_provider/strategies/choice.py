@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import AUTO, BackfillJob
+from airflow_backfill_provider.core.kinds import JobShape, shape_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
@@ -37,8 +38,15 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     :param described: the upstream as of the offset to choose by.
     :raises InvalidJobError: if none fits.
     """
+    shape = shape_of(job.query)
+    _require_changes(job, shape, upstream, described)
     evidence = Evidence.of(job, upstream, described)
-    suited = [kind for kind in KINDS if kind.can_read(upstream)]
+    suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]
+    if shape.strategies is not None and not suited:
+        raise InvalidJobError(
+            f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies))}, "
+            f"and none of these can read {upstream.location}; {_THROUGH_A_ROW_VIEW}"
+        )
     could = [kind for kind in suited if kind.only_visibility in {None, job.visibility}]
     estimates = {kind.name: kind.cost(evidence) for kind in could}
     if job.strategy != AUTO:
@@ -58,3 +66,28 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
             return StrategyChoice(kind, f"chosen by auto, because {because}", estimates)
         against.append(offer.reason)
     raise InvalidJobError(f"strategy: no strategy suits the job: {'; '.join(against)}")
+
+
+_THROUGH_A_ROW_VIEW = (
+    "make a view of its rows first (SELECT … FROM upstream), and let this job read that view once it is finished"
+)
+
+
+def _require_changes(job: BackfillJob, shape: JobShape, upstream: Source, described: UpstreamDescription) -> None:
+    """
+    Refuse an upstream whose changes do not say what the query's shape needs to know of them.
+
+    :raises InvalidJobError: with what they lack.
+    """
+    if upstream.may_be_cleared and not shape.has_keys:
+        raise InvalidJobError(
+            f"query: all rows of {upstream.location} may be removed at once (TRUNCATE), and a view of shape "
+            f"{shape.name} does not have the rows to remove; {_THROUGH_A_ROW_VIEW}"
+        )
+    needed, known = shape.query(job.query).old_columns(list(described.types)), upstream.old_columns
+    if lacking := [] if known is None else [name for name in needed if name not in known]:
+        raise InvalidJobError(
+            f"query: a view of shape {shape.name} needs the value that {', '.join(lacking)} had before a change, and "
+            f"changes of {upstream.location} have only {', '.join(sorted(known or ())) or 'no column'} of that; "
+            f"{_THROUGH_A_ROW_VIEW}"
+        )

@@ -204,10 +204,10 @@ class EpochLineageMixin:
         return operator_lineage(self._read_lineage(*self._last))
 
     def _read_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> EpochLineage:
-        from airflow_backfill_provider.sources.delta.source import DeltaSource
+        from airflow_backfill_provider.sources.delta.history import DeltaHistory
 
         settings = backfill.settings()
-        view = DeltaSource(settings.definition.view_location, backfill.storage_options)
+        view = DeltaHistory(settings.definition.view_location, backfill.storage_options)
         return epoch_lineage(
             settings,
             barrier,

@@ -38,7 +38,11 @@ def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_
     if not chosen:
         return None
     return mutations.repair_job(
-        store=backfill.store, requested_by=requested_by, vnodes=chosen.vnodes, keys=chosen.keys, clock=clock
+        store=backfill.store,
+        requested_by=requested_by,
+        vnodes=chosen.vnodes,
+        units=[*chosen.keys, *chosen.units],
+        clock=clock,
     )
 
 

@@ -44,7 +44,7 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_iden
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.mutations import MOST_KEYS, require_not_cancelled
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import query_of, shape_of
 
 _READS = 10
 """How often the newest epoch is read again because another one was committed meanwhile."""
@@ -235,7 +235,8 @@ def newest_result(backfill: Backfill) -> Verification:
 
 def what_differs(backfill: Backfill, verification: Verification) -> Repair:
     """Return the repair of all differences that a verification found; it is empty if nothing differs."""
-    return verification.repair(backfill.job.vnode_count, MOST_KEYS)
+    chosen = verification.repair if shape_of(backfill.job).has_keys else verification.repair_by_unit
+    return chosen(backfill.job.vnode_count, MOST_KEYS)
 
 
 def require_equal(backfill: Backfill, verification: Verification) -> None:

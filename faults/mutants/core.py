@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, KEYS, PLANNER, PLANNER_PARTS, SPEED
+from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, GROUPS, KEYS, PLANNER, PLANNER_PARTS, SPEED
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -122,5 +122,14 @@ MUTANTS = (
         old="return None if before is None else before + chunk + added",
         new="return None if before is None else before + chunk",
         killers=("tests/unit/protocol/test_run.py::test_the_number_of_rows_is_counted_from_epoch_to_epoch",),
+    ),
+    Mutant(
+        name="first-refusal-for-every-query",
+        breaks="Whoever writes groups is told that the query must be row-level.",
+        invariant="I6",
+        file="airflow_backfill_provider/core/kinds.py",
+        old="for shape, refusal in refusals if shape.claims(query)",
+        new="for shape, refusal in refusals if True",
+        killers=(f"{GROUPS}::test_the_refusal_is_that_of_the_shape_that_claims_the_text",),
     ),
 )

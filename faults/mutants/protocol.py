@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import INJECT, INJECT_REFUSALS, INJECT_WAITING, RATE, REBUILDS, RUN_CRASHES, RUN_SHARED
+from faults.mutants.killers import (
+    GROUPS,
+    INJECT,
+    INJECT_REFUSALS,
+    INJECT_WAITING,
+    RATE,
+    REBUILDS,
+    RUN_CRASHES,
+    RUN_SHARED,
+)
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -118,5 +127,14 @@ MUTANTS = (
         old="applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)",
         new="applied = run.engine.fence_changes(settings, barrier) and False",
         killers=("tests/unit/protocol/test_give_up_crashes.py::test_what_an_attempt_wrote_before_the_fence_stays",),
+    ),
+    Mutant(
+        name="group-repaired-as-a-key",
+        breaks="A repair of group 3 rewrites what the upstream's key 3 stands for.",
+        invariant="I6",
+        file="airflow_backfill_provider/protocol/mutations.py",
+        old="Repair(units=tuple(dict.fromkeys(of_units)))",
+        new="Repair(keys=tuple(dict.fromkeys(of_units)))",
+        killers=(f"{GROUPS}::test_a_group_is_repaired_as_a_unit_and_never_as_a_key_of_the_upstream",),
     ),
 )

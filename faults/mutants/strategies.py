@@ -10,6 +10,7 @@ from faults.mutants.killers import (
     COUNTED_CHUNKS,
     EPOCHS,
     FOREIGN_HISTORY,
+    GROUPS,
     NO_SHUFFLE_SCAN,
     VNODE_SCAN,
 )
@@ -140,5 +141,14 @@ MUTANTS = (
         new="if True:",
         killers=(f"{COUNTED_CHUNKS}::test_a_chunk_that_is_read_step_by_step_is_counted_before_it_is_written",),
         spark=True,
+    ),
+    Mutant(
+        name="old-values-taken-for-granted",
+        breaks="A view of groups reads changes without old values, so rows stay in the groups that they left.",
+        invariant="I6",
+        file="airflow_backfill_provider/strategies/choice.py",
+        old="[name for name in needed if name not in known]",
+        new="[name for name in needed if False]",
+        killers=(f"{GROUPS}::test_an_upstream_whose_changes_lack_old_values_is_refused_with_what_to_do",),
     ),
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -34,3 +38,28 @@ def test_a_file_may_have_400_lines(tmp_path, lines, found):
     (tmp_path / "docs" / "a.py").write_text("x\n" * lines, encoding="utf-8")
     (tmp_path / "docs" / "a.md").write_text("x\n" * 500, encoding="utf-8")
     assert too_long(tmp_path) == found
+
+
+def circle(imports: Mapping[str, AbstractSet[str]]) -> list[str]:
+    """Return modules of which each imports the next one, from the first to itself; nothing if there is no circle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """
+    Imports within functions and those for types alone count. What is needed on both sides has a place below both.
+
+    import-linter's contract finds circles between siblings. This one also finds those through a folder's own module.
+    """
+    graph = grimp.build_graph("airflow_backfill_provider", exclude_type_checking_imports=False, cache_dir=None)
+    assert circle({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}) == []
+
+
+def test_a_circle_of_imports_is_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    found = circle({"a": {"b"}, "b": {"c"}, "c": {"b"}})
+    assert found in (["b", "c", "b"], ["c", "b", "c"])

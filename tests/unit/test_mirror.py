@@ -32,6 +32,10 @@ class Untested(NamedTuple):
     where: str | None
 
 
+def fields_of(tests: str) -> Untested:
+    return Untested("a kind's fields are tested with the kind", tests)
+
+
 def on_postgres(test: str) -> Untested:
     return Untested("it works on a real PostgreSQL", f"{POSTGRES}/{test}.py")
 
@@ -54,7 +58,15 @@ WITHOUT = {
     "core/engine.py": Untested("a protocol, and values without rules", None),
     "core/succession.py": Untested("values without rules", None),
     "sources/unreadable_records.py": Untested("two names", None),
+    "sources/append_only/definition.py": fields_of("tests/unit/sources/file_log/test_definition.py"),
+    "sources/debezium/definition.py": fields_of("tests/unit/sources/test_debezium.py"),
+    "sources/delta/definition.py": fields_of("tests/unit/sources/test_catalog_table.py"),
+    "sources/files/definition.py": fields_of("tests/unit/sources/files/test_source.py"),
+    "sources/kafka/definition.py": fields_of("tests/unit/sources/test_kafka.py"),
+    "sources/postgres/definition.py": fields_of("tests/unit/sources/test_postgres.py"),
+    "sources/upserts/definition.py": fields_of("tests/unit/sources/test_upserts.py"),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
+    "sources/kind.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/present_rows.py": Untested("an interface", "tests/integration/postgres/test_epochs.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/appended_rows.py": on_spark("test_append_only"),
@@ -78,6 +90,7 @@ WITHOUT = {
     "engine/lasting_values.py": on_spark("test_lasting_values"),
     "engine/net_changes.py": on_spark("test_net_changes"),
     "engine/observed_rows.py": on_kafka("test_epochs"),
+    "engine/own_table.py": on_spark("test_arrangement"),
     "engine/predicates.py": on_spark("test_predicates"),
     "engine/query.py": on_spark("test_names"),
     "engine/row_account.py": on_spark("test_suspect_statistics"),
@@ -111,6 +124,7 @@ WITHOUT = {
     "sources/debezium/reader.py": on_spark("test_debezium_changes"),
     "sources/debezium/snapshot_table.py": on_postgres("test_debezium"),
     "sources/debezium/source.py": on_spark("test_debezium"),
+    "sources/delta/versioned.py": Untested("it asks the history", "tests/unit/sources/delta/test_history.py"),
     "sources/delta/reader.py": on_spark("test_net_changes"),
     "sources/event_table/changes.py": on_spark("test_debezium_changes"),
     "sources/event_table/events.py": on_spark("test_upserts"),
@@ -122,7 +136,12 @@ WITHOUT = {
     "sources/present_as_of.py": on_postgres("test_debezium"),
     "sources/refusals.py": on_spark("test_debezium_changes"),
     "sources/change_log/reader.py": on_postgres("test_random_histories"),
-    "sources/change_log/texts.py": on_postgres("test_types"),
+    "sources/change_log/dialect.py": Untested("a value without rules", f"{POSTGRES}/test_types.py"),
+    "sources/postgres/spark_errors.py": Untested(
+        "its errors are tested with all others", "tests/unit/engine/test_spark_errors.py"
+    ),
+    "sources/postgres/texts.py": on_postgres("test_types"),
+    "sources/spark_failures.py": Untested("values without rules", "tests/unit/engine/test_spark_errors.py"),
     "sources/formats/avro_values.py": on_a_server("test_avro"),
     "sources/formats/framing.py": on_a_server("test_avro"),
     "sources/formats/json_plain.py": on_a_server("test_fast_json"),
@@ -158,6 +177,7 @@ WITHOUT = {
     "sources/postgres/slot.py": on_postgres("test_semantics"),
     "sources/postgres/slot_owner.py": on_postgres("test_beginnings"),
     "sources/postgres/source.py": on_postgres("test_semantics"),
+    "sources/postgres/table.py": on_postgres("test_types"),
     "sources/postgres/table_feed.py": on_postgres("test_lag"),
     "sources/postgres/table_key.py": Untested(
         "it is tested with descriptions", "tests/unit/sources/postgres/test_description.py"

@@ -145,7 +145,7 @@ def repair(
 
     backfill, before = created_job(job)
     settings = mutations.repair_job(
-        store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), keys=map(key_of, key or ())
+        store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), units=map(key_of, key or ())
     )
     say_changed(before, settings, "the next epoch repairs the chosen rows")
 

@@ -19,6 +19,7 @@ class Row(Shape):
     """At most one row of the view for each row of the upstream."""
 
     name: ClassVar[str] = "row"
+    has_keys: ClassVar[bool] = True
 
     def query(self, text: str) -> RowQuery:
         """Parse a row-level query."""

@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.table_version import TableVersions
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges, leaves_something, net_by_key
@@ -62,8 +63,17 @@ class RowWriter(ViewWriter):
         """Return the keys of the view's rows."""
         return view.select(*map(column, self._key_outputs())).toDF(*self._rows.key.names)
 
-    def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> None:
         """Merge the changed keys; if changes waited, remove these keys and append their rows."""
+        del since
         if self._rows.reader.appends_only and not repairs:
             appended = self._context.run(shielded(changes.net.select(*map(column, self._rows.columns))))
             self._context.view.table.append(appended, CHANGES, identity, barrier)
@@ -77,8 +87,11 @@ class RowWriter(ViewWriter):
         apply = self._rewrite if is_hidden else self._merge
         apply(by_key, changes.measured, identity, barrier)
 
-    def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
         """Append the rows that pass the query."""
+        del since
         self._context.view.append(self._context.run(shielded(rows)), part, identity, barrier)
 
     def check_repair(self, barrier: Barrier) -> None:

@@ -3,51 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
-from airflow_backfill_provider.sources.catalog_table import CatalogTableUpstream
-from airflow_backfill_provider.sources.file_log.definition import FileLogUpstream
+from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
+    from airflow_backfill_provider.sources.reader import SourceReader
 
 
-class AppendOnlyUpstream(FileLogUpstream, CatalogTableUpstream):
-    """
-    A Delta table to which rows are only appended. It stands in a job without the kind's name, like any Delta table.
-
-    :param table: the table's full name in a catalog, ``catalog.schema.table``.
-    :param path: the table's location; it may be left out if ``table`` is given.
-    :param append_only: says that the table needs no change data feed.
-    """
-
-    kind: ClassVar[str] = "append_only"
-
-    append_only: Literal[True] = True
-
-    @classmethod
-    def claims(cls, fields: Mapping[str, object]) -> bool:
-        """Return whether the fields say that rows are only appended."""
-        return "append_only" in fields
-
-    @property
-    def watched(self) -> str:
-        """The table and the file log, because a poll looks at both."""
-        return f"{self.location}, {self.file_log}"
-
-
-class AppendOnly(SourceKind):
+class AppendOnly(SourceKind[AppendOnlyUpstream, "AppendOnlySource"]):
     """Delta tables to which rows are only appended."""
 
     name: ClassVar[str] = AppendOnlyUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = AppendOnlyUpstream
 
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> AppendOnlySource:
+    def open(self, upstream: AppendOnlyUpstream, storage_options: Mapping[str, str] | None = None) -> AppendOnlySource:
         """Open a Delta table; its log is read on demand."""
         from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
 
-        if not isinstance(upstream, AppendOnlyUpstream):
-            raise TypeError(f"{upstream.kind} is not the definition of a table to which rows are only appended")
         return AppendOnlySource(upstream, storage_options)
+
+    def reader(self, spark: SparkSession, source: AppendOnlySource) -> SourceReader:
+        """Return the reader of data files."""
+        from airflow_backfill_provider.sources.append_only.reader import AppendOnlyReader
+
+        return AppendOnlyReader(spark, source)

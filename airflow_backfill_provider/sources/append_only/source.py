@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -24,20 +23,16 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log_state import log_state, partition_values
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
-from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
 from airflow_backfill_provider.sources.append_only.commits import WHAT_TO_DO, AppendedFiles
+from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
 from airflow_backfill_provider.sources.append_only.description import AppendOnlyDescription
 from airflow_backfill_provider.sources.append_only.verified_files import VerifiedFiles
 from airflow_backfill_provider.sources.append_only.watch import AppendOnlyWatch
 from airflow_backfill_provider.sources.base import SourceWatch
-from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, instant_of
 from airflow_backfill_provider.sources.file_log.source import FileLogSource, NewFiles
 from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
-from airflow_backfill_provider.sources.reader import SourceReader
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LISTED, LISTED_AT = "listed", "listed-at"
 """The marks of the file log: the version that it has all files of, and when this version was written."""
@@ -55,7 +50,7 @@ class AppendOnlySource(FileLogSource):
         super().__init__(FileLog(upstream.file_log, (LISTED, LISTED_AT), storage_options))
         self.upstream = upstream
         self._options = dict(storage_options or {})
-        self._table = DeltaSource(upstream.path, storage_options, upstream.catalog_table)
+        self._table = DeltaHistory(upstream.path, storage_options, upstream.catalog_table)
 
     @property
     def location(self) -> str:
@@ -216,7 +211,7 @@ class AppendOnlySource(FileLogSource):
 
     def watch(self) -> SourceWatch:
         """Return a watch that checks two files of the table's log, and looks closer if they changed."""
-        return AppendOnlyWatch(self, self._options)
+        return AppendOnlyWatch(self.location, self.log.location, self.newest, self._options)
 
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
@@ -238,12 +233,6 @@ class AppendOnlySource(FileLogSource):
     def partition_columns(self) -> Sequence[str]:
         """The columns by which the table is partitioned."""
         return self._opened(self._version()).metadata().partition_columns
-
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader of data files."""
-        from airflow_backfill_provider.sources.append_only.reader import AppendOnlyReader
-
-        return AppendOnlyReader(spark, self)
 
     @property
     def verified_files(self) -> VerifiedFiles:

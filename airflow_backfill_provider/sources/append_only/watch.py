@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping
 
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.sources.base import SourceWatch
 
-if TYPE_CHECKING:
-    from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
-
 
 class AppendOnlyWatch(SourceWatch):
     """
     Polls a table and its file log by checking two files of each.
 
-    :param source: the table.
+    :param table: the table's location.
+    :param file_log: the file log's location.
+    :param newest: returns the offset after all rows.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
-    def __init__(self, source: AppendOnlySource, storage_options: Mapping[str, str]) -> None:
-        self._source = source
-        self._table = VersionWatch(source.location, storage_options)
-        self._log = VersionWatch(source.log.location, storage_options)
+    def __init__(
+        self, table: str, file_log: str, newest: Callable[[], Offset], storage_options: Mapping[str, str]
+    ) -> None:
+        self._table = VersionWatch(table, storage_options)
+        self._log = VersionWatch(file_log, storage_options)
+        self._look_through = newest
         self._newest: CachedAnswer[tuple[Offset, dt.datetime]] = CachedAnswer()
         self._seen_at: dt.datetime | None = None
 
@@ -46,4 +46,4 @@ class AppendOnlyWatch(SourceWatch):
         return self._seen_at or dt.datetime.now(dt.UTC)
 
     def _look_closer(self) -> tuple[Offset, dt.datetime]:
-        return self._source.newest(), dt.datetime.now(dt.UTC)
+        return self._look_through(), dt.datetime.now(dt.UTC)

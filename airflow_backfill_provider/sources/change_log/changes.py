@@ -34,7 +34,7 @@ OF_ALL_TABLES = ""
 """The table's id of a row that is of no table, or of all."""
 
 UNREADABLE = "\0"
-"""Stands for a value whose bytes are no text. A text of PostgreSQL never has this character."""
+"""Stands for a value whose bytes are no text. Texts of databases do not have this character."""
 
 _BATCH = 20_000
 _BATCH_CHARACTERS = 16 << 20

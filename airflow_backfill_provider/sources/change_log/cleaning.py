@@ -27,7 +27,8 @@ from airflow_backfill_provider.sources.change_log.changes import (
 )
 from airflow_backfill_provider.sources.change_log.commits import cleaned_at, recorded
 from airflow_backfill_provider.sources.change_log.conditions import COMMITTED, NEWEST_FIRST, OLDEST_FIRST, of_kinds
-from airflow_backfill_provider.sources.change_log.questions import AskedLog
+from airflow_backfill_provider.sources.change_log.opened import OpenedLog
+from airflow_backfill_provider.sources.change_log.questions import ChangeLogQueries
 
 KEPT_FOR_PROPERTY = "backfill.changesKeptFor"
 """The table property with how long a change stays in the log once it was landed, as Delta writes an interval."""
@@ -37,8 +38,6 @@ KEPT_FOR = "interval 30 days"
 
 CLEANED_EVERY = dt.timedelta(days=1)
 """How often the log is cleaned up, at most."""
-
-_APPEND_ONLY = "delta.appendOnly"
 
 _LAST_TIME = "when the last transaction that was cleaned up was committed"
 """The text of a mark that stays in its place, so that the time of each offset after it is still known."""
@@ -50,8 +49,15 @@ _CHANGES = (
 """The rows that make a clean-up worth while: not those that it writes itself."""
 
 
-class CleanedLog(AskedLog):
-    """A change log that is cleaned up."""
+class ChangeLogRetention:
+    """
+    How long a change log keeps changes, and its clean-up.
+
+    :param log: its opened table.
+    """
+
+    def __init__(self, log: OpenedLog) -> None:
+        self._log = log
 
     def changes_kept_for(self) -> dt.timedelta | None:
         """Return how long a change stays once it was landed; ``None`` if the property cannot be read."""
@@ -81,7 +87,7 @@ class CleanedLog(AskedLog):
         """
         kept_for = self.changes_kept_for()
         try:
-            with storage_errors(self.location):
+            with storage_errors(self._log.location):
                 if kept_for is not None:
                     self._remove_older(now, kept_for, up_to)
                 self._note_landed(now)
@@ -98,7 +104,6 @@ class CleanedLog(AskedLog):
         noted = self._log.rows(["offset", "committed_at"], of_kinds(LoggedKind.LANDED)).to_pylist()
         old = [row["offset"] for row in noted if now - row["committed_at"] >= kept_for]
         removed = min([max(old, default=0), *([] if up_to is None else [up_to])])
-        self._allow_removal()
         table = self._log.existing()
         older = f'"offset" <= {removed}'
         if not self._log.rows(["offset"], f"{older} AND {_CHANGES}", "LIMIT 1", table=table).num_rows:
@@ -137,7 +142,7 @@ class CleanedLog(AskedLog):
     def _note_landed(self, now: dt.datetime) -> None:
         """Record how far the log is landed now, so that it is known later how long its changes have been in it."""
         table = self._log.existing()
-        landed = self.landed_through
+        landed = ChangeLogQueries(self._log).landed_through
         noted = self._log.rows(["offset"], f'"offset" >= {landed} AND {of_kinds(LoggedKind.LANDED)}', table=table)
         rows = [] if noted.num_rows else [of_all_tables(LoggedKind.LANDED, landed, now)]
         write_deltalake(
@@ -146,9 +151,3 @@ class CleanedLog(AskedLog):
             mode="append",
             commit_properties=recorded(cleaned=now),
         )
-
-    def _allow_removal(self) -> None:
-        """Let rows be removed from a log of an older version of this package."""
-        table = self._log.existing()
-        if table.metadata().configuration.get(_APPEND_ONLY) == "true":
-            table.alter.set_table_properties({_APPEND_ONLY: "false"}, commit_properties=recorded())

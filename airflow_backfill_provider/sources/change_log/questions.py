@@ -28,9 +28,6 @@ from airflow_backfill_provider.sources.change_log.conditions import (
 )
 from airflow_backfill_provider.sources.change_log.opened import OpenedLog
 
-_HALF_OF_IDS = 1 << 31
-"""Of two transaction ids of 32 bits, the later one is at most this far ahead."""
-
 
 @dataclass(frozen=True, slots=True)
 class LoggedColumns:
@@ -52,24 +49,22 @@ class LoggedPartitions:
     A table's partitions.
 
     :param names: their names, by id.
-    :param since: what identifies the place of each in its table, by id; empty in a log of an older version.
+    :param since: what identifies the place of each in its table, by id.
     """
 
     names: Texts
     since: Texts
 
 
-class AskedLog:
+class ChangeLogQueries:
     """
-    A change log that is asked.
+    What a change log is asked.
 
-    :param location: the table's canonical location.
-    :param storage_options: options of the object store, as deltalake takes them.
+    :param log: its opened table.
     """
 
-    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.location = location
-        self._log = OpenedLog(location, storage_options)
+    def __init__(self, log: OpenedLog) -> None:
+        self._log = log
 
     @property
     def landed_through(self) -> int:
@@ -171,7 +166,7 @@ class AskedLog:
         """
         if lost := self.lost_within(table, after, up_to):
             raise ChangeFeedGapError(
-                f"the change log at {self.location} does not have the rows of {'; '.join(lost)}; rebuild the job"
+                f"the change log at {self._log.location} does not have the rows of {'; '.join(lost)}; rebuild the job"
             )
 
     def transactions_within(self, after: int, up_to: int) -> set[tuple[int, int]]:
@@ -190,15 +185,15 @@ class AskedLog:
         rows = self._log.rows(["offset", "number"], condition).to_pylist()
         return max(((row["offset"], row["number"]) for row in rows), default=None)
 
-    def earliest_of(self, transactions: Iterable[int], *, up_to: int, and_from: int | None = None) -> int | None:
+    def earliest_of(
+        self, transactions: Iterable[int], *, up_to: int, and_within: Iterable[tuple[int, int]] = ()
+    ) -> int | None:
         """
         Return the first offset at or before an offset of some transactions; ``None`` if they have none there.
 
-        :param and_from: also of this transaction and all later ones; ids of 32 bits, which begin again at their end.
+        :param and_within: also of those whose ids lie from the first of two numbers up to before the second.
         """
         wanted = [f"transaction = {transaction}" for transaction in transactions]
-        if and_from is not None:
-            wanted.append(f"(transaction >= {and_from} AND transaction < {and_from + _HALF_OF_IDS})")
-            wanted.append(f"(transaction > 0 AND transaction < {and_from - _HALF_OF_IDS})")
+        wanted += [f"(transaction >= {first} AND transaction < {end})" for first, end in and_within]
         condition = f'"offset" <= {up_to} AND ({" OR ".join(wanted) or "FALSE"})'
         return min(self._log.rows(["offset"], condition)["offset"].to_pylist(), default=None)

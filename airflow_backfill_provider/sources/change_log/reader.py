@@ -15,10 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.balanced import all_of, any_of
 from airflow_backfill_provider.sources.change_log.changes import UNREADABLE, LoggedKind
+from airflow_backfill_provider.sources.change_log.dialect import Dialect
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
-from airflow_backfill_provider.sources.change_log.texts import is_no_number, typed, typed_key
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
-from airflow_backfill_provider.sources.refusals import unchanged_value, unsupported_value, unusable_row
+from airflow_backfill_provider.sources.refusals import refused_column, unsupported_value, unusable_row
 
 _EVENT, _NUMBER, _ROW, _LEAVES = "__event", "__number", "__row", "__leaves"
 _STAYS = "__stays"
@@ -36,6 +36,7 @@ class ChangeLogReader:
     :param types: column → type, as Delta writes it.
     :param key: the key columns.
     :param apart: the columns whose unchanged values the database may leave out.
+    :param dialect: how the database writes values.
     """
 
     spark: SparkSession
@@ -44,6 +45,7 @@ class ChangeLogReader:
     types: Mapping[str, str]
     key: Sequence[str]
     apart: frozenset[str]
+    dialect: Dialect
 
     def changes(self, after: int, up_to: int) -> DataFrame:
         """
@@ -72,15 +74,15 @@ class ChangeLogReader:
         is_old = kind.isin("delete", _PREIMAGE)
         kept = ordered.filter((F.col(_FIRST) & is_old) | F.col(_LAST)).filter((kind != _PREIMAGE) | F.col(_FIRST))
         # A view never has a row with such a key. So if the row is gone, nothing has happened.
-        has_none = [is_no_number(F.col(_ROW)[name], self.types[name]) for name in self.key]
+        has_none = [self.dialect.has_no_key(F.col(_ROW)[name], self.types[name]) for name in self.key]
         kept = kept.filter(self._matters | ~any_of(has_none))
         return kept.select(*(self._column(name) for name in self.types), CHANGE_TYPE, CHANGE_OFFSET)
 
     def _events(self, after: int, up_to: int) -> DataFrame:
         """Return a row for each row that came or went, in order of the number within the transaction."""
-        truncated = self.log.truncated_within(self.table, after, up_to)
+        truncated = self.log.queries.truncated_within(self.table, after, up_to)
         # A clean-up while Spark reads must not take rows away, nor a TRUNCATE that was just looked for.
-        version = self.log.version_without_gap(self.table, after, up_to)
+        version = self.log.queries.version_without_gap(self.table, after, up_to)
         log = self.spark.read.format("delta").option("versionAsOf", version).load(self.log.location)
         wanted = (F.col("offset") > after) & (F.col("offset") <= up_to) & (F.col("table") == self.table)
         if truncated is not None:
@@ -120,22 +122,22 @@ class ChangeLogReader:
         text = F.col(_ROW)[name]
         if name in self.key:
             is_old = F.col(CHANGE_TYPE).isin("delete", _PREIMAGE)
-            problem = f"a change was logged without key column {name}, which the table's replica identity did not have"
+            problem = self.dialect.without_key.replace("{name}", name)
             text = F.when(
                 is_old & ~F.map_contains_key(_ROW, F.lit(name)), unusable_row(problem).cast("string")
             ).otherwise(text)
-            return typed_key(text, self.types[name], name, self._matters).alias(name)
+            return self.dialect.typed_key(text, self.types[name], name, self._matters).alias(name)
         if name in self.apart:
             filled = F.col(self._filled(name)).getField("text")
             is_known = F.coalesce(F.col(self._filled(name)).getField("is_known"), F.lit(False))
             is_unknown = self._matters & ~is_known
-            text = F.when(is_unknown, unchanged_value(name).cast("string")).otherwise(
+            text = F.when(is_unknown, refused_column(self.dialect.unchanged, name).cast("string")).otherwise(
                 F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
             )
         if self.types[name] == "string":
             is_unreadable = F.coalesce(text == UNREADABLE, F.lit(False))
             text = F.when(is_unreadable & self._matters, unsupported_value(name).cast("string")).otherwise(text)
-        return typed(text, self.types[name], name, self._matters).alias(name)
+        return self.dialect.typed(text, self.types[name], name, self._matters).alias(name)
 
     @property
     def _matters(self) -> Column:

@@ -26,11 +26,13 @@ from airflow_backfill_provider.lake.dropping import drop_empty_folders, drop_tab
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.lake.streamed_append import append_streamed
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, arrow_batches, gap
-from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT_FOR_PROPERTY, CleanedLog
+from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR, KEPT_FOR_PROPERTY, ChangeLogRetention
 from airflow_backfill_provider.sources.change_log.commits import landed_through, recorded
+from airflow_backfill_provider.sources.change_log.opened import OpenedLog
+from airflow_backfill_provider.sources.change_log.questions import ChangeLogQueries
 
 ORIGIN_PROPERTY = "backfill.changeLogOf"
-"""The table property with what the log is of, such as a database and a slot."""
+"""The table property with what the log is of, such as a server and a database."""
 
 MOST_IN_MEMORY = 64 << 20
 """How many bytes of rows a landing hands over to deltalake, which has them in memory four times; more are streamed."""
@@ -42,8 +44,19 @@ SECRET_PROPERTY = "backfill.marksSignedWith"  # noqa: S105 - its name, not its v
 """The table property with the secret that a source signs its marks with."""
 
 
-class ChangeLog(CleanedLog):
-    """A change log, with all that is done with it."""
+class ChangeLog:
+    """
+    A change log: it is made and landed here; what it is asked, and what it keeps, are parts of it.
+
+    :param location: the table's canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.location = location
+        self._log = OpenedLog(location, storage_options)
+        self.queries = ChangeLogQueries(self._log)
+        self.retention = ChangeLogRetention(self._log)
 
     def prepare(self, origin: str) -> bool:
         """
@@ -109,38 +122,17 @@ class ChangeLog(CleanedLog):
         found = self._log.existing().metadata().configuration.get(ORIGIN_PROPERTY)
         if found != origin:
             raise UpstreamReplacedError(
-                f"the change log at {self.location} is of {found}, not of {origin}; give each database and slot its "
-                "own change log, or rebuild the job"
+                f"the change log at {self.location} is of {found}, not of {origin}; give each its own change "
+                "log, or rebuild the job"
             )
 
     def secret(self) -> str:
         """
-        Return the log's secret; an empty text if an older version of this package made the log.
+        Return the log's secret, which was made with it.
 
         :raises ChangeFeedGapError: if the log is gone.
         """
         return self._log.existing().metadata().configuration.get(SECRET_PROPERTY) or ""
-
-    def ensure_secret(self) -> str:
-        """
-        Return the log's secret, and make one if there is none.
-
-        :raises ConcurrentUpdateError: if another process wrote to the log meanwhile.
-        :raises ChangeFeedGapError: if the log is gone.
-        """
-        if found := self.secret():
-            return found
-        table, secret = self._log.existing(), secrets.token_hex(16)
-        try:
-            with storage_errors(self.location):
-                table.alter.set_table_properties(
-                    {SECRET_PROPERTY: secret}, raise_if_not_exists=False, commit_properties=recorded()
-                )
-        except CommitFailedError as error:
-            raise self._log.overtaken() from error
-        finally:
-            self._log.forget()
-        return secret
 
     def land(
         self,
@@ -201,7 +193,7 @@ class ChangeLog(CleanedLog):
         :param published: as for :meth:`land`.
         :raises ConcurrentUpdateError: if another process landed changes meanwhile.
         """
-        landed = self.landed_through
+        landed = self.queries.landed_through
         if landed < if_before:
             self.land([gap(offset, why, at)], after=landed, through=offset, published=published)
 

@@ -8,81 +8,46 @@ database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
-
-from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
-from airflow_backfill_provider.sources.postgres import require_driver
+from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
+from airflow_backfill_provider.sources.postgres import JDBC_PACKAGE, require_driver
+from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE, database_error
+from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_backfill_provider.sources.debezium.source import DebeziumSource
+    from airflow_backfill_provider.sources.reader import SourceReader
 
 
-class SnapshotDefinition(BaseModel):
-    """
-    The database's table whose present rows a job reads.
-
-    :param connection: id of an Airflow connection to the database.
-    :param table: the table with its schema, quoted as in SQL where that is necessary.
-    :param events_within: the most seconds from a commit in the database until its events are in the table of events.
-        Rows that were read wait so long before they are used. If events come later, rows of the view are newer than
-        the others until then.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    connection: Annotated[StrictStr, Field(min_length=1)]
-    table: Annotated[StrictStr, Field(min_length=1)]
-    events_within: Annotated[StrictInt, Field(ge=0)] = 300
-
-
-class DebeziumUpstream(UpstreamDefinition):
-    """
-    A Delta table of Debezium's events.
-
-    :param path: the table's location.
-    :param snapshot: where to read the rows from that the events lack; ``None`` if the events begin with a snapshot.
-    """
-
-    kind: ClassVar[str] = "debezium"
-
-    path: StrictStr
-    snapshot: SnapshotDefinition | None = None
-
-    _canonical_path = field_validator("path")(location.canonical_location)
-
-    @property
-    def location(self) -> str:
-        """The path."""
-        return self.path
-
-    @property
-    def folders(self) -> Mapping[str, str]:
-        """The path."""
-        return {"upstream.debezium.path": self.path}
-
-    @property
-    def connection_ids(self) -> tuple[str, ...]:
-        """The connection to the database, if rows are read from it."""
-        return () if self.snapshot is None else (self.snapshot.connection,)
-
-
-class Debezium(SourceKind):
+class Debezium(SourceKind[DebeziumUpstream, "DebeziumSource"]):
     """Delta tables of Debezium's events."""
 
     name: ClassVar[str] = DebeziumUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = DebeziumUpstream
+    spark_packages: ClassVar[Sequence[str]] = (JDBC_PACKAGE,)
+    refusals: ClassVar[Sequence[Refusal]] = (UNCHANGED_VALUE,)
 
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> DebeziumSource:
+    def open(self, upstream: DebeziumUpstream, storage_options: Mapping[str, str] | None = None) -> DebeziumSource:
         """Open a table of events; its log is read on demand, and the database is asked on demand."""
         from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 
-        if not isinstance(upstream, DebeziumUpstream):
-            raise TypeError(f"{upstream.kind} is not the definition of a table of Debezium's events")
         if upstream.snapshot is not None:
             require_driver(self.name)
         return DebeziumSource(upstream, storage_options)
+
+    def explained(self, failure: SparkFailure, what: str) -> BackfillError | None:
+        """Return the error of a database from which present rows are read."""
+        return database_error(failure, what)
+
+    def reader(self, spark: SparkSession, source: DebeziumSource) -> SourceReader:
+        """Return the reader of events, and of the database's present rows."""
+        from airflow_backfill_provider.sources.debezium.reader import DebeziumReader
+
+        return DebeziumReader(spark, source)

@@ -19,7 +19,8 @@ from airflow_backfill_provider.sources.balanced import any_of
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
-from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
+from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE
+from airflow_backfill_provider.sources.refusals import refused_column, unusable_row
 
 READ, INSERT, TRUNCATE, MESSAGE = "r", "c", "t", "m"
 """Debezium's other kinds of events. An event of kind ``r`` has a row that a snapshot read."""
@@ -148,7 +149,7 @@ class Events(KeyedEvents):
     def _completed(self, name: str, matters: Column) -> Column:
         known, kind = F.col(self._known(name)), self._kind_of(name)
         is_known = F.coalesce(known.getField("is_known"), F.lit(False))
-        unknown = F.when(matters, unchanged_value(name)).cast(kind)
+        unknown = F.when(matters, refused_column(UNCHANGED_VALUE, name)).cast(kind)
         value = F.when(is_known, known.getField("value")).otherwise(unknown)
         return F.when(self._is_unavailable(name), value).otherwise(column(name))
 

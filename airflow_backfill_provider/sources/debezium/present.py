@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from airflow_backfill_provider.core.errors import DatabaseUnavailableError
-from airflow_backfill_provider.core.keys import KeyRange, Position
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
+from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 
 _PATIENCE_SECONDS = 60
 """How long to wait for a transaction that has events, but that readers do not see yet."""
@@ -25,17 +24,48 @@ class _NotSeenYetError(DatabaseUnavailableError):
     """Readers do not see a transaction yet that has events."""
 
 
+class LandedEvents(Protocol):
+    """What the table of events is asked about a reading of present rows."""
+
+    @property
+    def location(self) -> str:
+        """The location of the table of events."""
+        ...
+
+    @property
+    def created(self) -> ResolvedUpstream | None:
+        """The columns that the job uses; ``None`` without a job."""
+        ...
+
+    @property
+    def key_order(self) -> KeyOrder:
+        """The key's columns, with their types in the events."""
+        ...
+
+    def latest(self) -> Offset:
+        """Return the newest version."""
+        ...
+
+    def offset_at(self, instant: dt.datetime) -> Offset | None:
+        """Return the newest version at an instant."""
+        ...
+
+    def transactions_among(self, offset: Offset, unseen: UnseenTransactions) -> frozenset[int]:
+        """Return which of some transactions of the database have events at a version."""
+        ...
+
+
 class PresentTable(PresentRows):
     """
     The present rows of the table that events are about.
 
-    :param source: the table of events.
+    :param events: the table of events.
     :param table: the database's table.
     :param events_within: the time from a commit in the database until its events are in the lake.
     """
 
-    def __init__(self, source: DebeziumSource, table: SnapshotTable, events_within: dt.timedelta) -> None:
-        self._source = source
+    def __init__(self, events: LandedEvents, table: SnapshotTable, events_within: dt.timedelta) -> None:
+        self._events = events
         self._table = table
         self._events_within = events_within
 
@@ -48,9 +78,9 @@ class PresentTable(PresentRows):
         :raises DatabaseUnavailableError: if that lasts.
         """
         server_run = self._table.server_run(self._used)
-        newest = self._source.latest()
+        newest = self._events.latest()
         unseen = self._table.unseen_transactions()
-        if waiting := self._source.transactions_among(newest, unseen):
+        if waiting := self._events.transactions_among(newest, unseen):
             self._wait_for(waiting)
         return ReadingStart(newest, server_run)
 
@@ -64,7 +94,7 @@ class PresentTable(PresentRows):
         unseen = self._table.unseen_transactions()
         if waiting := [transaction for transaction in transactions if transaction in unseen]:
             raise _NotSeenYetError(
-                f"{self._table.location}: transaction {waiting[0]} has events in {self._source.location}, but others "
+                f"{self._table.location}: transaction {waiting[0]} has events in {self._events.location}, but others "
                 "do not see it yet; is a synchronous standby down? Try again"
             )
 
@@ -86,24 +116,23 @@ class PresentTable(PresentRows):
         del name
         complete_at = ended_by + self._events_within
         is_complete = dt.datetime.now(dt.UTC) >= complete_at and self._table.has_kept_all(server_run)
-        return self._source.offset_at(complete_at) if is_complete else None
+        return self._events.offset_at(complete_at) if is_complete else None
 
     @property
     def _used(self) -> frozenset[str]:
         """The columns that the job uses; without a job, all."""
-        created = self._source.created
+        created = self._events.created
         columns = self._table.described.columns if created is None else created.columns
         return frozenset(column.name for column in columns)
 
     def sample_keys(self, most: int) -> Sequence[Position]:
         """Return the keys of some pages, thinned out."""
-        order = self._source.at().key_order(self._source.upstream.key)
-        return self._table.sample_keys(order, most)
+        return self._table.sample_keys(self._events.key_order, most)
 
     def first_rows(self, covered: KeyRange, rows: int) -> KeyRange:
         """Return the first part of a range of keys that has so many rows, by the key's index."""
-        return self._table.first_rows(self._source.at().key_order(self._source.upstream.key), covered, rows)
+        return self._table.first_rows(self._events.key_order, covered, rows)
 
     def rows_in(self, covered: KeyRange) -> int:
         """Count the rows in a range of keys, by the key's index."""
-        return self._table.rows_in(self._source.at().key_order(self._source.upstream.key), covered)
+        return self._table.rows_in(self._events.key_order, covered)

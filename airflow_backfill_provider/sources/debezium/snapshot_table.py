@@ -8,7 +8,7 @@ from functools import cached_property
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
-from airflow_backfill_provider.sources.debezium import SnapshotDefinition
+from airflow_backfill_provider.sources.debezium.definition import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.sources.debezium import DebeziumUpstream
+from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
 from airflow_backfill_provider.sources.debezium.description import DebeziumDescription
 from airflow_backfill_provider.sources.debezium.layout import layout_of
 from airflow_backfill_provider.sources.debezium.present import PresentTable
@@ -17,10 +17,6 @@ from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTa
 from airflow_backfill_provider.sources.event_table.source import EVENTS, EventTableSource, path_value
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
 from airflow_backfill_provider.sources.present_rows import PresentRows
-from airflow_backfill_provider.sources.reader import SourceReader
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class DebeziumSource(EventTableSource):
@@ -44,7 +40,7 @@ class DebeziumSource(EventTableSource):
 
     def as_created(self, upstream: ResolvedUpstream) -> DebeziumSource:
         """Return the table for a job, whose reader reads only the columns that the job uses of the database's rows."""
-        return DebeziumSource(self.upstream, self._options, upstream)
+        return DebeziumSource(self.upstream, self.history.storage_options, upstream)
 
     @cached_property
     def snapshot(self) -> SnapshotTable | None:
@@ -97,6 +93,16 @@ class DebeziumSource(EventTableSource):
         return super().row_count(offset) if self.snapshot is None else self.snapshot.row_count
 
     @property
+    def may_be_cleared(self) -> bool:
+        """An event may say that the database's table was truncated."""
+        return True
+
+    @property
+    def key_order(self) -> KeyOrder:
+        """The key's columns, with their types in the newest events."""
+        return self.at().key_order(self.upstream.key)
+
+    @property
     def present(self) -> PresentRows | None:
         """The present rows of the database's table, if the events lack some."""
         if self.snapshot is None or self.upstream.snapshot is None:
@@ -112,9 +118,3 @@ class DebeziumSource(EventTableSource):
         for batch in self.select(offset, f"SELECT {path_value(path)} FROM {EVENTS}"):
             found.update(unseen.among(batch.column(0)))
         return frozenset(found)
-
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader of events, and of the database's present rows."""
-        from airflow_backfill_provider.sources.debezium.reader import DebeziumReader
-
-        return DebeziumReader(spark, self)

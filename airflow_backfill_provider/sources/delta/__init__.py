@@ -6,33 +6,30 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
-from airflow_backfill_provider.sources.catalog_table import CatalogTableUpstream
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_backfill_provider.sources.delta.source import DeltaSource
+    from airflow_backfill_provider.sources.reader import SourceReader
 
 
-class DeltaUpstream(CatalogTableUpstream):
-    """
-    A Delta table with change data feed.
-
-    :param table: the table's full name in a catalog, ``catalog.schema.table``. Spark looks up its location when the
-        job is created.
-    :param path: the table's location; it may be left out if ``table`` is given.
-    """
-
-    kind: ClassVar[str] = "delta"
-
-
-class Delta(SourceKind):
+class Delta(SourceKind[DeltaUpstream, "DeltaSource"]):
     """Delta tables."""
 
     name: ClassVar[str] = DeltaUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = DeltaUpstream
 
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> DeltaSource:
+    def open(self, upstream: DeltaUpstream, storage_options: Mapping[str, str] | None = None) -> DeltaSource:
         """Open a Delta table; its log is read on demand."""
         from airflow_backfill_provider.sources.delta.source import DeltaSource
 
         return DeltaSource(upstream.location, storage_options, upstream.catalog_table)
+
+    def reader(self, spark: SparkSession, source: DeltaSource) -> SourceReader:
+        """Return the reader of versions and of the change data feed."""
+        from airflow_backfill_provider.sources.delta.reader import DeltaReader
+
+        return DeltaReader(spark, source.location, source.empty_is_null)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -14,6 +14,7 @@ from airflow_backfill_provider.lake.log_state import log_state
 from airflow_backfill_provider.lake.numbered_log import write_numbered_log
 from airflow_backfill_provider.lake.storage import log_errors
 from airflow_backfill_provider.sources.delta.changed_rows import changed_rows
+from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.delta.windows import COMMITS_WORTH_READING
 from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
@@ -21,22 +22,16 @@ from airflow_backfill_provider.sources.numbered_files import NumberedFile, Numbe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_backfill_provider.sources.delta.source import DeltaSource
-
 
 class DeltaNumberedFiles(NumberedFiles):
     """
     The files of a Delta table.
 
-    :param source: the table.
-    :param path: its canonical location.
-    :param storage_options: options of the object store, as deltalake takes them.
+    :param history: the table's versions.
     """
 
-    def __init__(self, source: DeltaSource, path: str, storage_options: Mapping[str, str]) -> None:
-        self._source = source
-        self._path = path
-        self._options = storage_options
+    def __init__(self, history: DeltaHistory) -> None:
+        self._history = history
 
     def files(self, offset: Offset) -> Sequence[NumberedFile]:
         """Return the files of a version, by the time at which each was written, and then by its path."""
@@ -44,12 +39,12 @@ class DeltaNumberedFiles(NumberedFiles):
             NumberedFile(
                 path=file.path, stored=stored.rows, live=live.rows, is_exact=live.is_exact, size=file.size or 0
             )
-            for file, stored, live in self._source.files_at(offset).in_order()
+            for file, stored, live in self._history.files_at(offset).in_order()
         )
 
     def counted(self, offset: Offset, numbers: Sequence[int]) -> int | None:
         """Count the rows by the files' footers, without those that deletion vectors hide."""
-        data_files, files = self._source.files_at(offset), self.files(offset)
+        data_files, files = self._history.files_at(offset), self.files(offset)
         chosen = [files[number] for number in numbers]
         if not all(file.is_exact for file in chosen):
             return None
@@ -57,11 +52,11 @@ class DeltaNumberedFiles(NumberedFiles):
 
     def kept_for(self) -> dt.timedelta | None:
         """Return the shorter of the retention of files and of the log."""
-        return self._source.changes_kept_for()
+        return self._history.changes_kept_for()
 
     def first_removal(self, after: Offset, newest: Offset) -> tuple[Offset, dt.datetime] | None:
         """Look at the next commits; a compaction removes files, too."""
-        log, first = self._source.log, version_of(after) + 1
+        log, first = self._history.log, version_of(after) + 1
         for version in range(first, min(first + COMMITS_WORTH_READING, version_of(newest) + 1)):
             commit = log.commit(version)
             if commit is not None and commit.removes_files:
@@ -70,7 +65,7 @@ class DeltaNumberedFiles(NumberedFiles):
 
     def few_changes(self, after: Offset, newest: Offset, *, rows: int, steps: int) -> Offset:
         """Return the last version up to which no more rows changed; see :mod:`.changed_rows`."""
-        log, changed, before = self._source.log, 0, version_of(after)
+        log, changed, before = self._history.log, 0, version_of(after)
         least = before + max(steps, 1)
         for version in range(before + 1, version_of(newest) + 1):
             changed += changed_rows(log.actions(version) or (), log.storage)
@@ -84,7 +79,7 @@ class DeltaNumberedFiles(NumberedFiles):
 
         from airflow_backfill_provider.sources.by_key import column
 
-        if not is_table(folder, self._options):
+        if not is_table(folder, self._history.storage_options):
             self._number(offset, folder)
         # It has no other version; if none is given, Delta looks for a newer one in each query.
         table = spark.read.format("delta").option("versionAsOf", 0).load(folder)
@@ -98,8 +93,8 @@ class DeltaNumberedFiles(NumberedFiles):
 
     def _number(self, offset: Offset, folder: str) -> None:
         """Write the log that numbers the files of a version."""
-        with log_errors(self._path):
-            state = log_state(DeltaLog(self._path, self._options), version_of(offset))
+        with log_errors(self._history.path):
+            state = log_state(DeltaLog(self._history.path, self._history.storage_options), version_of(offset))
         by_path = {unquote(path): path for path in state.files}
         in_order = [by_path.get(file.path, file.path) for file in self.files(offset)]
-        write_numbered_log(folder, self._path, state, in_order, self._options)
+        write_numbered_log(folder, self._history.path, state, in_order, self._history.storage_options)

@@ -1,8 +1,8 @@
 """
 A Delta table of events as a job's upstream, without a JVM.
 
-Everything about the history is the same as for any Delta table: an offset is a version, and the events of a window are
-the rows that its versions appended.
+The history is that of any Delta table: an offset is a version, and the events of a window are the rows that its
+versions appended. The table's own rows are events, so nothing else about it is as for a Delta table.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from airflow_backfill_provider.lake.key_index import arrow_type, keys_within, nt
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import storage_errors
 from airflow_backfill_provider.sources.delta import windows
-from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.history import DeltaHistory
+from airflow_backfill_provider.sources.delta.versioned import VersionedSource
 from airflow_backfill_provider.sources.delta.versions import version_of
 
 EVENTS = "events"
 """The name of the table of events in a query of DataFusion."""
 
 
-class EventTableSource(DeltaSource):
+class EventTableSource(VersionedSource):
     """
     A table of events. An offset is a version of it.
 
@@ -43,13 +44,8 @@ class EventTableSource(DeltaSource):
     def __init__(
         self, upstream: UpstreamDefinition, path: str, storage_options: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(path, storage_options)
+        super().__init__(DeltaHistory(path, storage_options))
         self.definition = upstream
-
-    @property
-    def numbered_files(self) -> None:
-        """Nothing: files hold events, and not rows."""
-        return
 
     @abstractmethod
     def row_types(self, types: Mapping[str, str]) -> Mapping[str, str]:
@@ -63,6 +59,11 @@ class EventTableSource(DeltaSource):
     @abstractmethod
     def key_value(self, offset: Offset, name: str) -> str:
         """Return the expression of a key column at a version, in DataFusion's SQL."""
+
+    @property
+    def old_columns(self) -> frozenset[str]:
+        """The columns of the key and of the distribution key, which changes have of rows before them."""
+        return frozenset({*self.key, *self.definition.distribution_key})
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -100,14 +101,6 @@ class EventTableSource(DeltaSource):
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """Return all events as one block, and an index that reads their keys."""
         return self.blocks(offset, settings.key_order), _EventKeys(self, offset, settings.key_order)
-
-    def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> None:
-        """Return ``None``: a key has several events, and its row may be deleted."""
-        del settings, offset, ranges
-
-    def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> None:
-        """Return ``None``: only Spark nets events."""
-        del settings, after, up_to
 
     def keys(self, offset: Offset, order: KeyOrder) -> pa.Table:
         """Return the distinct keys that have events at a version, of rows that may be deleted."""

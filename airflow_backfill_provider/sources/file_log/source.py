@@ -218,6 +218,11 @@ class FileLogSource(Source):
         """
         self.splits.require_kept([places for places in window(after, up_to) if places.size])
 
+    @property
+    def old_columns(self) -> None:
+        """All columns: rows never change."""
+        return
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     @property

@@ -21,15 +21,14 @@ from airflow_backfill_provider.sources.file_log.rows import (
     locations,
     with_places,
 )
-from airflow_backfill_provider.sources.files import FileFormat
 from airflow_backfill_provider.sources.files.csv_values import csv_value
+from airflow_backfill_provider.sources.files.definition import UNREADABLE_LINE, FileFormat
 from airflow_backfill_provider.sources.files.details import FileDetails, partition_field
 from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadValue, misfit
 from airflow_backfill_provider.sources.files.source import FilesSource
 from airflow_backfill_provider.sources.files.texts import read_lines
 from airflow_backfill_provider.sources.formats.column_types import ddl_type, parsed_type, struct_type
 from airflow_backfill_provider.sources.formats.portable_values import problem_elsewhere
-from airflow_backfill_provider.sources.refusals import UNREADABLE_LINE
 
 _LETTERS = {"file": StringType(), "record": LongType(), "line": StringType(), "reason": StringType()}
 """The columns of records that cannot be read, beside those that identify them."""
@@ -164,6 +163,6 @@ def _error(number: int) -> str:
 
 
 def _or_failure(number: int) -> str:
-    where = f"'{UNREADABLE_LINE} record ', {_INDEX} + 1, ' of file ', {_FILE}, ': '"
+    where = f"'{UNREADABLE_LINE.name} record ', {_INDEX} + 1, ' of file ', {_FILE}, ': '"
     failure = f"raise_error(concat({where}, {_error(number)}))"
     return f"CASE WHEN {_error(number)} IS NOT NULL THEN {failure} ELSE {_value(number)} END"

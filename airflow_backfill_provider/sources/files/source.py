@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
 from airflow_backfill_provider.core.offset import Offset
@@ -16,15 +15,11 @@ from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
 from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, PlacedFile
 from airflow_backfill_provider.sources.file_log.source import FileLogSource, NewFiles
 from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
-from airflow_backfill_provider.sources.files import FilesUpstream
 from airflow_backfill_provider.sources.files.counting import Inspected, inspect_file
+from airflow_backfill_provider.sources.files.definition import FilesUpstream
 from airflow_backfill_provider.sources.files.details import FileDetails
 from airflow_backfill_provider.sources.files.listing import Folder, ListedFile
 from airflow_backfill_provider.sources.files.moves import moved_from
-from airflow_backfill_provider.sources.reader import SourceReader
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ASSUMED_BYTES = 100
 """The assumed size of a row, for estimates before files are read."""
@@ -172,14 +167,6 @@ class FilesSource(FileLogSource):
     def watch(self) -> SourceWatch:
         """Return a watch that lists the folder."""
         return FilesWatch(self)
-
-    # --------------------------------------------------------------------------------------------------- Spark
-
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader of files."""
-        from airflow_backfill_provider.sources.files.reader import FilesReader
-
-        return FilesReader(spark, self)
 
 
 class FilesWatch(SourceWatch):

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.sql import text_literal
-from airflow_backfill_provider.sources.files import Escape, FileFormat, FilesUpstream
 from airflow_backfill_provider.sources.files.counting import BLANKS, BYTE_ORDER_MARK
 from airflow_backfill_provider.sources.files.csv_values import csv_value
+from airflow_backfill_provider.sources.files.definition import Escape, FileFormat, FilesUpstream
 from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadValue, misfit
 from airflow_backfill_provider.sources.formats.column_types import parsed_type, struct_type, type_text
 from airflow_backfill_provider.sources.formats.json_values import field_of

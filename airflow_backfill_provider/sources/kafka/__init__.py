@@ -7,128 +7,79 @@ like those of a table to which rows are only appended, and no consumer group, no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import StrEnum
+import re
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import Field, StrictStr, model_validator
-
-from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
-from airflow_backfill_provider.sources.base import SourceKind
-from airflow_backfill_provider.sources.formats.definition import (
-    DEFAULT_FORMAT,
-    AvroFormat,
-    ProtobufFormat,
-    RecordFormat,
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    ChangeFeedGapError,
+    InvalidJobError,
+    UnsupportedValueError,
 )
-from airflow_backfill_provider.sources.split_offsets import ends_of
-from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
+from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
+from airflow_backfill_provider.sources.kind import SourceKind
+from airflow_backfill_provider.sources.spark_failures import SparkFailure
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_backfill_provider.sources.kafka.source import KafkaSource
-
-PARTITION, OFFSET = "partition", "offset"
-"""The columns that identify a record."""
+    from airflow_backfill_provider.sources.reader import SourceReader
 
 
-class LostRecords(StrEnum):
-    """What an epoch does if records are gone that the job has not read, such as by the topic's retention."""
+_RECORDS_LOST = re.compile(
+    r"^(?:Caused by: |: |\()?org\.apache\.spark\.sql\.kafka010\.KafkaIllegalStateException\b", re.MULTILINE
+)
+"""The error of a read whose records were removed from a topic after it was planned; it may have a condition."""
 
-    FAIL = "fail"
-    SKIP = "skip"
-
-
-class KafkaUpstream(UpstreamDefinition):
-    """
-    A topic of a Kafka cluster.
-
-    :param connection: id of an Airflow connection of the Kafka provider's type.
-    :param topic: the topic's name.
-    :param value: the format of the records' values; by default bytes.
-    :param record_key: the format of the records' keys; by default bytes.
-    :param unreadable_records: ``fail`` if an epoch fails when it uses a value or key that its format cannot read;
-        ``dead_letter`` if the view leaves such records out, and a table of dead letters has them.
-    :param lost_records: ``fail`` if an epoch fails when records are gone that the job has not read; ``skip`` if it goes
-        on with the oldest ones that are left, and warns of what is missing.
-    """
-
-    kind: ClassVar[str] = "kafka"
-    offset_name: ClassVar[str] = "position"
-    lag_unit: ClassVar[str] = "record"
-
-    connection: Annotated[StrictStr, Field(min_length=1)]
-    topic: Annotated[StrictStr, Field(min_length=1)]
-    value: RecordFormat = DEFAULT_FORMAT
-    record_key: RecordFormat = DEFAULT_FORMAT
-    unreadable_records: UnreadableRecords = UnreadableRecords.FAIL
-    lost_records: LostRecords = LostRecords.FAIL
-    key: tuple[KeyColumn, ...] = (KeyColumn(column=PARTITION), KeyColumn(column=OFFSET))
-    distribution_key: tuple[StrictStr, ...] = (PARTITION,)
-
-    @model_validator(mode="after")
-    def _key_of_records(self) -> Self:
-        for name, given in (("key", self.key), ("distribution_key", self.distribution_key)):
-            if given != type(self).model_fields[name].default:
-                raise InvalidJobError(
-                    f"{name}: a record is identified by its partition and its offset, and distributed by its "
-                    f"partition; leave {name} out"
-                )
-        return self
-
-    @property
-    def location(self) -> str:
-        """The connection and the topic."""
-        return f"{self.connection}: {self.topic}"
-
-    @property
-    def lists_unreadable(self) -> bool:
-        """Whether records that cannot be read become dead letters."""
-        return self.unreadable_records is UnreadableRecords.DEAD_LETTER
-
-    @property
-    def kept_for_job(self) -> str:
-        """The dead letters, if the job has them."""
-        return "the records that it cannot read" if self.lists_unreadable else ""
-
-    def split_ends(self, offset: Offset) -> Mapping[int, int]:
-        """Return for each partition the offset after its last record."""
-        return ends_of(offset)
-
-    @property
-    def connection_ids(self) -> tuple[str, ...]:
-        """The connections to the cluster and to the registries of schemas."""
-        formats = (self.value, self.record_key)
-        registries = (found.registry for found in formats if isinstance(found, AvroFormat | ProtobufFormat))
-        return tuple(dict.fromkeys((self.connection, *(name for name in registries if name))))
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """The files with the schemas of the records' values and keys."""
-        named: dict[str, str] = {}
-        for field, found in (("value", self.value), ("record_key", self.record_key)):
-            if isinstance(found, AvroFormat) and found.schema_file is not None:
-                named[f"upstream.kafka.{field}.schema_file"] = found.schema_file
-            elif isinstance(found, ProtobufFormat):
-                named[f"upstream.kafka.{field}.descriptor_file"] = found.descriptor_file
-        return named
+_NO_INSTANT = re.compile(
+    r"\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] Record at topic (?P<topic>\S+) partition (?P<partition>\d+) "
+    r"offset (?P<offset>\d+) has"
+)
+"""The error of a record whose timestamp overflows in microseconds; of the same class as a lost record."""
 
 
-class Kafka(SourceKind):
+class Kafka(SourceKind[KafkaUpstream, "KafkaSource"]):
     """Topics of Kafka clusters."""
 
     name: ClassVar[str] = KafkaUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = KafkaUpstream
+    spark_packages: ClassVar[Sequence[str]] = (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-avro_2.13:4.2.0",
+    )
 
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> KafkaSource:
+    def open(self, upstream: KafkaUpstream, storage_options: Mapping[str, str] | None = None) -> KafkaSource:
         """Open a topic; the cluster is asked on demand."""
         del storage_options
         if find_spec("confluent_kafka") is None:
             raise InvalidJobError("upstream: kafka needs confluent-kafka; install airflow-backfill-provider[kafka]")
         from airflow_backfill_provider.sources.kafka.source import KafkaSource
 
-        if not isinstance(upstream, KafkaUpstream):
-            raise TypeError(f"{upstream.kind} is not the definition of a topic")
         return KafkaSource(upstream)
+
+    def explained(self, failure: SparkFailure, what: str) -> BackfillError | None:
+        """Return the error for a timestamp that Spark cannot read, or for records that are gone."""
+        if found := _NO_INSTANT.search(failure.text):
+            return UnsupportedValueError(
+                f"{what}: {found['topic']}, partition {found['partition']}, offset {found['offset']}: the timestamp "
+                "lies beyond what Spark can read; its producer took another unit than milliseconds. Remove the records "
+                "up to it from the topic (kafka-delete-records), and rebuild the job, which begins with those that are "
+                "left"
+            )
+        is_lost = any(condition.startswith("KAFKA_DATA_LOSS") for condition in failure.conditions)
+        if not is_lost and not _RECORDS_LOST.search(failure.text):
+            return None
+        return ChangeFeedGapError(
+            f"{what} needs records of the upstream that are gone ({failure.shown}): the topic's retention or "
+            "somebody removed them after the epoch was pinned"
+        )
+
+    def reader(self, spark: SparkSession, source: KafkaSource) -> SourceReader:
+        """Return the reader of records."""
+        from airflow_backfill_provider.sources.kafka.reader import KafkaReader
+
+        return KafkaReader(spark, source)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from airflow_backfill_provider.sources.formats.registry import SchemaRegistry, schema_registry
 from airflow_backfill_provider.sources.formats.resolved import ResolvedFormat, from_json, resolved, to_json
-from airflow_backfill_provider.sources.kafka import KafkaUpstream
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 
 KEY, VALUE = "key", "value"
 """The columns with what producers wrote."""

@@ -19,7 +19,6 @@ from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.sources.appended_rows import as_inserts, is_among
 from airflow_backfill_provider.sources.by_key import with_keys, without_keys
 from airflow_backfill_provider.sources.hidden_options import hide_options
-from airflow_backfill_provider.sources.kafka import OFFSET, PARTITION, LostRecords
 from airflow_backfill_provider.sources.kafka.columns import NAMES
 from airflow_backfill_provider.sources.kafka.connection import SECRET_OPTIONS, kafka_connection
 from airflow_backfill_provider.sources.kafka.decoding import (
@@ -30,6 +29,7 @@ from airflow_backfill_provider.sources.kafka.decoding import (
     readable_rows,
     unreadable_rows,
 )
+from airflow_backfill_provider.sources.kafka.definition import OFFSET, PARTITION, LostRecords
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
 from airflow_backfill_provider.sources.kafka.topic import Compaction
 from airflow_backfill_provider.sources.reader import SourceReader

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
     UpstreamNotFoundError,
@@ -21,20 +20,16 @@ from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.description import other_table
-from airflow_backfill_provider.sources.kafka import KafkaUpstream
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.columns import RecordFormats, RecordTypes
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 from airflow_backfill_provider.sources.kafka.description import KafkaDescription
 from airflow_backfill_provider.sources.kafka.first_records import first_time
 from airflow_backfill_provider.sources.kafka.splits import Partitions
 from airflow_backfill_provider.sources.kafka.topic import Topic, TopicState
 from airflow_backfill_provider.sources.kafka.watch import KafkaWatch
 from airflow_backfill_provider.sources.no_keys import NoKeys
-from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -165,6 +160,11 @@ class KafkaSource(Source):
         for warning in self.splits.require_kept(window(after, up_to)):
             logger.warning("%s", warning)
 
+    @property
+    def old_columns(self) -> None:
+        """All columns: rows never change."""
+        return
+
     # ------------------------------------------------------------------------------------------- rows and keys
 
     @property
@@ -204,14 +204,6 @@ class KafkaSource(Source):
     def _left(self, offset: Offset) -> list[SplitRange]:
         beginnings = self.topic.state().beginnings
         return [SplitRange(split, beginnings.get(split, end), end) for split, end in ends_of(offset).items()]
-
-    # --------------------------------------------------------------------------------------------------- Spark
-
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader of records."""
-        from airflow_backfill_provider.sources.kafka.reader import KafkaReader
-
-        return KafkaReader(spark, self)
 
 
 def _difference(state: TopicState, known: HistoryPoint, location: str) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream, LostRecords
 from airflow_backfill_provider.sources.kafka.topic import Topic
 from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.sources.splits import Splits

@@ -8,8 +8,8 @@ written leaves nothing in the database. The slot comes last, because the server 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
@@ -19,32 +19,40 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.key_values import require_usual_keys
 from airflow_backfill_provider.sources.postgres.published import Published
-from airflow_backfill_provider.sources.postgres.rights import NO_LOGICAL_LOG
+from airflow_backfill_provider.sources.postgres.rights import NO_LOGICAL_LOG, missing_rights
 from airflow_backfill_provider.sources.postgres.slot_owner import Claim, SlotOwner
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.postgres.table import PostgresTable
 
 
 class Beginning:
     """
     The beginning of a job on a table.
 
-    :param source: the table.
+    :param table: the table.
     """
 
-    def __init__(self, source: PostgresSource) -> None:
-        self._source = source
-        self._slot, self._log = source.slot, source.log
-        self._owner = SlotOwner(source.slot.name, source.slot.publication, source.log.location)
+    def __init__(self, table: PostgresTable) -> None:
+        self._table = table
+        self._slot, self._log = table.slot, table.log
+        self._owner = SlotOwner(table.slot.name, table.slot.publication, table.log.location)
         self._made_slot = False
+
+    def missing_rights(self) -> Sequence[str]:
+        """
+        Return what the login or the server lacks so that the job can be created, each with what to do.
+
+        :raises DatabaseUnavailableError: if the database does not answer.
+        """
+        with self._table.database.session() as connection:
+            return self._missing_rights(connection, self._table.describe(connection))
 
     def require_can(self, job: str) -> None:
         """Refuse what :meth:`make` would refuse, without writing anything."""
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             origin = self._checked_origin(connection)
-            table = self._source.describe(connection)
+            table = self._table.describe(connection)
             self._require_not_of_others(connection, job, origin)
             self._slot.require_publishable(connection, table)
 
@@ -54,15 +62,15 @@ class Beginning:
 
         :returns: an LSN; changes of transactions that are committed later are complete.
         """
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             origin = self._checked_origin(connection)
-            table = self._source.describe(connection)
+            table = self._table.describe(connection)
             self._require_not_of_others(connection, job, origin)
-            self._source.require_can_make(connection, table)
+            self._require_can_make(connection, table)
             try:
                 return self._make(connection, origin, table)
             except (UpstreamReplacedError, ChangeFeedGapError):
-                if not self._source.upstream.has_own_slot(job):
+                if not self._table.upstream.has_own_slot(job):
                     raise
                 # The log cannot be continued, and no other job reads it.
                 self._slot.drop(connection)
@@ -71,7 +79,7 @@ class Beginning:
 
     def exists(self) -> bool:
         """Return whether the slot and the change log exist."""
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             return self._slot.exists(connection) and self._log.exists()
 
     def remove(self, job: str) -> bool:
@@ -82,9 +90,9 @@ class Beginning:
 
         :returns: whether there was something to remove.
         """
-        is_own_name = self._source.upstream.has_own_slot(job)
-        with self._source.database.session() as connection:
-            has_log = self._has_log(self._source.origin(catalog.server(connection)))
+        is_own_name = self._table.upstream.has_own_slot(job)
+        with self._table.database.session() as connection:
+            has_log = self._has_log(self._table.origin(catalog.server(connection)))
             is_ours = is_own_name and self._owner.claim(connection, has_log=has_log) is Claim.OURS
             if self._made_slot or is_ours:
                 self._slot.drop(connection)
@@ -96,9 +104,30 @@ class Beginning:
 
     def end(self) -> None:
         """Drop the slot of a job that ends, unless the publication says that it belongs to another one."""
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             if self._owner.claim(connection, has_log=self._log.is_made()) is not Claim.OTHERS:
                 self._slot.drop(connection)
+
+    def _missing_rights(self, connection: Connection, table: DescribedTable) -> list[str]:
+        try:
+            is_published = self._slot.require_publishable(connection, table)
+        except DatabaseRefusedError as error:
+            return [str(error)]
+        slot, publication = self._slot.name, self._slot.publication
+        return list(
+            missing_rights(connection, slot=slot, publication=publication, table=table, is_published=is_published)
+        )
+
+    def _require_can_make(self, connection: Connection, table: DescribedTable) -> None:
+        """
+        Refuse what would leave something behind if it were found out later.
+
+        :raises UnsupportedValueError: if a row's key cannot be ordered.
+        :raises DatabaseRefusedError: if the login or the server lacks something; with all of it.
+        """
+        require_usual_keys(connection, self._table.location, table, self._table.key)
+        if missing := self._missing_rights(connection, table):
+            raise DatabaseRefusedError(f"{self._table.location}: {'; and '.join(missing)}")
 
     def _make(self, connection: Connection, origin: str, table: DescribedTable) -> int:
         made_log = self._log.prepare(origin)
@@ -123,7 +152,7 @@ class Beginning:
         )
         # If another process lands at the same time, it checks the same.
         with suppress(ConcurrentUpdateError):
-            self._source.landing.land()
+            self._table.landing.land()
         if Published.now(connection, self._slot.publication).differs_from(published, str(table.oid)):
             raise ConcurrentUpdateError(
                 f"publication {self._slot.publication} was changed while the job was created; try again"
@@ -134,12 +163,12 @@ class Beginning:
         """Return what the change log is of, if the server writes what it needs."""
         server = catalog.server(connection)
         if server.wal_level != "logical":
-            raise DatabaseRefusedError(f"{self._source.location}: {NO_LOGICAL_LOG}")
-        return self._source.origin(server)
+            raise DatabaseRefusedError(f"{self._table.location}: {NO_LOGICAL_LOG}")
+        return self._table.origin(server)
 
     def _require_not_of_others(self, connection: Connection, job: str, origin: str) -> None:
         self._owner.require_not_of_others(
-            connection, has_log=self._has_log(origin), is_own_name=self._source.upstream.has_own_slot(job)
+            connection, has_log=self._has_log(origin), is_own_name=self._table.upstream.has_own_slot(job)
         )
 
     def _has_log(self, origin: str) -> bool:

@@ -117,7 +117,7 @@ def identity_problems(pinned: Mapping[str, str], now: Mapping[str, ColumnIdentit
     """
     Return what became of the columns that a job pinned.
 
-    :param pinned: as :func:`pinned_identities` returned it; empty if an older version of this package created the job.
+    :param pinned: as :func:`pinned_identities` returned it.
     """
     found = (ColumnIdentity.model_validate_json(text).difference(now.get(name), name) for name, text in pinned.items())
     return [problem for problem in found if problem]

@@ -17,13 +17,13 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription
-from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
 from airflow_backfill_provider.sources.postgres.column_identity import (
     ColumnIdentity,
     identity_problems,
     pinned_identities,
 )
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.table_key import require_key
 
 _WITHOUT_ENCODING = frozenset({"SQL_ASCII", "MULE_INTERNAL"})

@@ -88,7 +88,7 @@ class Landing:
         """
         with self.database.session() as connection:
             self.log.require_origin(self.origin(connection))
-            marks = Marks(self.log.ensure_secret())
+            marks = Marks(self.log.secret())
             up_to = max(self.slot.status(connection).current, at_least)
             while True:
                 landed, is_all = self._land_once(connection, up_to, at_least, marks)
@@ -108,14 +108,14 @@ class Landing:
         status = self.slot.status(connection)
         messages = self._messages(status.current)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
-        changes = logged_changes(messages, _without_types, after=self.log.landed_through, trees=trees)
+        changes = logged_changes(messages, _without_types, after=self.log.queries.landed_through, trees=trees)
         return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
 
     def _land_once(self, connection: Connection, up_to: int, at_least: int, marks: Marks) -> tuple[int, bool]:
         """Land once; return how far the log is landed, and whether that is all up to an LSN."""
         # The order matters: another process may land and advance between the two.
         confirmed = self.slot.status(connection).confirmed
-        after = self.log.landed_through
+        after = self.log.queries.landed_through
         if confirmed > after:
             raise ChangeFeedGapError(
                 f"something else consumed changes of replication slot {self.slot.name}: its position is after what "
@@ -130,8 +130,10 @@ class Landing:
         messages = noting_identities(messages, identified_otherwise)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         published = Published.now(connection, self.slot.publication)
-        looks = Looks.at(connection, published.tables, self.table_of(connection), self.key, self.log.published_as)
-        news = published.news(self.log.published_as)
+        looks = Looks.at(
+            connection, published.tables, self.table_of(connection), self.key, self.log.queries.published_as
+        )
+        news = published.news(self.log.queries.published_as)
         # A generator inside of deltalake's write cannot read the log.
         lost = [*self._not_logged(trees, published), *looks.rows]
         last_looks = {table: looks.last_look(table) for table in {*map(str, published.tables), *looks.tables}}
@@ -202,8 +204,8 @@ class Landing:
         """
         if confirmed >= landed:
             return
-        since = max(confirmed, self.log.complete_after())
-        known = self.log.transactions_within(since, landed)
+        since = max(confirmed, self.log.queries.complete_after())
+        known = self.log.queries.transactions_within(since, landed)
         different = known ^ {transaction for transaction in found if transaction[0] > since}
         if different:
             offset, _ = min(different)
@@ -217,8 +219,8 @@ class Landing:
 
     def _not_logged(self, trees: PartitionTrees, published: Published) -> list[Fields]:
         """Return the fields of rows for what the database does not log: partitions and tables that came or went."""
-        known = {table: self.log.partitions_of(table) for table in map(str, trees.by_root)}
-        return [*trees.differences(known), *published.differences(self.log.published_as)]
+        known = {table: self.log.queries.partitions_of(table) for table in map(str, trees.by_root)}
+        return [*trees.differences(known), *published.differences(self.log.queries.published_as)]
 
 
 def _numbered(rows: Iterable[Fields], connection: Connection, *, after: int, through: int) -> Iterator[LoggedChange]:

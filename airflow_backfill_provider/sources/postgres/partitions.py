@@ -79,8 +79,7 @@ def _what_happened(before: LoggedPartitions, now: LoggedPartitions, leaves: Sequ
     for oid, name in sorted(before.names.items()):
         if oid not in now.names:
             yield f"DETACH or DROP of partition {name}"
-        # A log of an older version does not have the second.
-        elif before.since.get(oid, now.since[oid]) != now.since[oid]:
+        elif before.since[oid] != now.since[oid]:
             yield f"DETACH of partition {name}, which was attached again"
     for oid, name in sorted(now.names.items()):
         if oid not in before.names and oid in attached:

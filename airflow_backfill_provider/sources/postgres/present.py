@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
@@ -14,22 +13,20 @@ from airflow_backfill_provider.sources.postgres.key_sample import first_rows, ro
 from airflow_backfill_provider.sources.postgres.marks import Marks
 from airflow_backfill_provider.sources.postgres.rewrites import TableLook
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
+from airflow_backfill_provider.sources.postgres.table import PostgresTable
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.sources.postgres.source import PostgresSource
 
 
 class PresentTable(PresentRows):
     """
     The present rows of a table.
 
-    :param source: the table.
+    :param table: the table.
     """
 
-    def __init__(self, source: PostgresSource) -> None:
-        self._source = source
+    def __init__(self, table: PostgresTable) -> None:
+        self._table = table
 
     def begin_reading(self) -> ReadingStart:
         """
@@ -39,11 +36,11 @@ class PresentTable(PresentRows):
         synchronous replication, long before. Such a transaction may lie before the newest position of the log, so the
         offset is one before the first of them.
         """
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             server_run = self._run(connection)
             newest = newest_lsn(connection)
             unseen = unseen_transactions(connection)
-        self._source.landing.land(at_least=newest)
+        self._table.landing.land(at_least=newest)
         return ReadingStart(Offset(self._seen_in(unseen, newest)), server_run)
 
     def seen_by_all(self, landed: int) -> int:
@@ -52,13 +49,13 @@ class PresentTable(PresentRows):
 
         :param landed: the offset through which changes are landed, which is not exceeded.
         """
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             unseen = unseen_transactions(connection)
         return self._seen_in(unseen, landed)
 
     def _seen_in(self, unseen: UnseenTransactions, landed: int) -> int:
         """Return the last landed offset before the first transaction that a snapshot does not see."""
-        earliest = self._source.log.earliest_of(unseen.in_progress, up_to=landed, and_from=unseen.later_from)
+        earliest = self._table.log.queries.earliest_of(unseen.in_progress, up_to=landed, and_within=unseen.later)
         return landed if earliest is None else earliest - 1
 
     def end_reading(self, name: str, server_run: str) -> bool:
@@ -68,11 +65,11 @@ class PresentTable(PresentRows):
         With ``synchronous_commit = off``, others see a transaction before it is on disk, and a crash loses it. After
         one that came before the mark, readers may have seen such a transaction.
         """
-        with self._source.database.session() as connection:
+        with self._table.database.session() as connection:
             # A crash in between ends the session.
             if self._run(connection) != server_run:
                 return False
-            self._source.slot.mark(connection, Marks(self._source.log.secret()).text(name))
+            self._table.slot.mark(connection, Marks(self._table.log.secret()).text(name))
         return True
 
     def _run(self, connection: Connection) -> str:
@@ -81,33 +78,31 @@ class PresentTable(PresentRows):
 
         If these change while rows are read, the readers may have taken one column for another, or seen no rows at all.
         """
-        table, created = self._source.describe(connection), self._source.created
+        table, created = self._table.describe(connection), self._table.created
         used = {column.name for column in (table if created is None else created).columns}
         return f"{catalog.server_run(connection)} {TableLook.now(connection, table.oid).version(used)}"
 
     def seen_by(self, name: str, ended_by: dt.datetime, server_run: str) -> Offset | None:
         """Return the offset of the reading's mark, once that is landed."""
         del ended_by, server_run
-        signed = Marks(self._source.log.secret()).text(name)
-        # Without a signature it was landed before the log had a secret.
-        found = self._source.log.mark(signed) or self._source.log.mark(name)
+        found = self._table.log.queries.mark(Marks(self._table.log.secret()).text(name))
         return None if found is None else Offset(found)
 
     def sample_keys(self, most: int) -> Sequence[Position]:
         """Return the keys of some pages, thinned out."""
-        with self._source.database.session() as connection:
-            table = self._source.describe(connection)
-            return sampled_keys(connection, table, self._source.at().key_order(self._source.upstream.key), most)
+        with self._table.database.session() as connection:
+            table = self._table.describe(connection)
+            return sampled_keys(connection, table, self._table.key_order, most)
 
     def first_rows(self, covered: KeyRange, rows: int) -> KeyRange:
         """Return the first part of a range of keys that has so many rows, by the key's index."""
-        with self._source.database.session() as connection:
-            table = self._source.describe(connection)
-            order = self._source.at().key_order(self._source.upstream.key)
+        with self._table.database.session() as connection:
+            table = self._table.describe(connection)
+            order = self._table.key_order
             return first_rows(connection, table, order, covered, rows)
 
     def rows_in(self, covered: KeyRange) -> int:
         """Count the rows in a range of keys, by the key's index."""
-        with self._source.database.session() as connection:
-            table = self._source.describe(connection)
-            return rows_in(connection, table, self._source.at().key_order(self._source.upstream.key), covered)
+        with self._table.database.session() as connection:
+            table = self._table.describe(connection)
+            return rows_in(connection, table, self._table.key_order, covered)

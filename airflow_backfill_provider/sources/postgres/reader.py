@@ -17,11 +17,11 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
-from airflow_backfill_provider.sources.change_log.texts import typed, typed_key
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.postgres.texts import DIALECT, typed, typed_key
 from airflow_backfill_provider.sources.present_as_of import present_as_of
 from airflow_backfill_provider.sources.reader import SourceReader
 
@@ -66,11 +66,12 @@ class PostgresReader(SourceReader):
         reader = ChangeLogReader(
             spark=self._spark,
             log=source.log,
-            table=source.log_table,
+            table=source.table.log_table,
             types=self._types,
             key=[column.column for column in source.upstream.key],
             # Even if the log has whole rows now: it may have left values out before that was set.
             apart=frozenset(filter(self._may_lie_apart, self._types)),
+            dialect=DIALECT,
         )
         return reader.changes(lsn_of(after), lsn_of(up_to))
 
@@ -98,7 +99,7 @@ class PostgresReader(SourceReader):
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """Return whether the table was truncated in ``(after, up_to]``."""
         source = self._source
-        return source.log.truncated_within(source.log_table, lsn_of(after), lsn_of(up_to)) is not None
+        return source.log.queries.truncated_within(source.table.log_table, lsn_of(after), lsn_of(up_to)) is not None
 
     # ------------------------------------------------------------------------------------------------- details
 

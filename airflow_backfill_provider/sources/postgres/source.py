@@ -11,7 +11,6 @@ import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
@@ -27,27 +26,16 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.storage import one_line
 from airflow_backfill_provider.sources.base import Source, SourceWatch
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.no_keys import NoKeys
-from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.column_identity import column_identities, pinned_numbers
-from airflow_backfill_provider.sources.postgres.database import PrimaryDatabase
+from airflow_backfill_provider.sources.postgres.column_identity import pinned_numbers
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
-from airflow_backfill_provider.sources.postgres.key_values import require_usual_keys
-from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
-from airflow_backfill_provider.sources.postgres.rights import missing_rights
-from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
-from airflow_backfill_provider.sources.postgres.table_feed import TableFeed, table_id
+from airflow_backfill_provider.sources.postgres.table import PostgresTable
+from airflow_backfill_provider.sources.postgres.table_feed import TableFeed
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
-from airflow_backfill_provider.sources.reader import SourceReader
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +55,9 @@ class PostgresSource(Source):
         storage_options: Mapping[str, str] | None = None,
         created: ResolvedUpstream | None = None,
     ) -> None:
-        self.upstream = upstream
-        self.created = created
-        self._storage_options = storage_options
-        self.database = PrimaryDatabase(upstream.connection)
-        self.slot = ReplicationSlot(upstream.slot, upstream.publication)
-        self.log = ChangeLog(upstream.change_log, storage_options)
+        self.table = PostgresTable(upstream, storage_options, created)
+        self.upstream, self.created = upstream, created
+        self.database, self.slot, self.log = self.table.database, self.table.slot, self.table.log
 
     @property
     def location(self) -> str:
@@ -81,7 +66,7 @@ class PostgresSource(Source):
 
     def as_created(self, upstream: ResolvedUpstream) -> PostgresSource:
         """Return the table for a job, whose reader leaves out all columns that the job does not use."""
-        return PostgresSource(self.upstream, self._storage_options, upstream)
+        return PostgresSource(self.upstream, self.table.storage_options, upstream)
 
     # ------------------------------------------------------------------------------------------------- history
 
@@ -115,29 +100,7 @@ class PostgresSource(Source):
 
         :raises DatabaseUnavailableError: if the database does not answer.
         """
-        with self.database.session() as connection:
-            return self._missing_rights(connection, self.describe(connection))
-
-    def _missing_rights(self, connection: Connection, table: DescribedTable) -> list[str]:
-        try:
-            is_published = self.slot.require_publishable(connection, table)
-        except DatabaseRefusedError as error:
-            return [str(error)]
-        slot, publication = self.slot.name, self.slot.publication
-        return list(
-            missing_rights(connection, slot=slot, publication=publication, table=table, is_published=is_published)
-        )
-
-    def require_can_make(self, connection: Connection, table: DescribedTable) -> None:
-        """
-        Refuse what would leave something behind if it were found out later.
-
-        :raises UnsupportedValueError: if a row's key cannot be ordered.
-        :raises DatabaseRefusedError: if the login or the server lacks something; with all of it.
-        """
-        require_usual_keys(connection, self.location, table, [column.column for column in self.upstream.key])
-        if missing := self._missing_rights(connection, table):
-            raise DatabaseRefusedError(f"{self.location}: {'; and '.join(missing)}")
+        return self._beginning.missing_rights()
 
     def end(self, job: str) -> None:
         """Drop the job's own slot, so that the server keeps no log for it; a slot that is shared stays."""
@@ -146,33 +109,21 @@ class PostgresSource(Source):
 
     @cached_property
     def _beginning(self) -> Beginning:
-        return Beginning(self)
+        return Beginning(self.table)
 
     def refresh(self) -> None:
         """Land what the slot has, in the change log, and clean that up once a day."""
-        self.landing.land()
+        self.table.landing.land()
         now = dt.datetime.now(dt.UTC)
-        if self.log.is_clean_up_due(now):
+        if self.log.retention.is_clean_up_due(now):
             self._clean_up(now)
 
     def _clean_up(self, now: dt.datetime) -> None:
         """Clean the change log up; if that fails, the next request tries again."""
         try:
-            self.log.clean_up(now, up_to=self.present.seen_by_all(self.log.landed_through))
+            self.log.retention.clean_up(now, up_to=self.present.seen_by_all(self.log.queries.landed_through))
         except Exception as error:  # noqa: BLE001 - whatever it is, the request does not need it
             logger.warning("the change log at %s was not cleaned up: %s", self.log.location, one_line(error))
-
-    @property
-    def landing(self) -> Landing:
-        """Lands changes of the slot."""
-        return Landing(
-            self.database,
-            self.slot,
-            self.log,
-            self._origin_now,
-            lambda connection: self.describe(connection).oid,
-            [column.column for column in self.upstream.key],
-        )
 
     def latest(self) -> Offset:
         """
@@ -180,7 +131,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: if the change log is gone.
         """
-        return Offset(self.log.landed_through)
+        return Offset(self.log.queries.landed_through)
 
     def at(self, offset: Offset | None = None) -> PostgresDescription:
         """
@@ -188,27 +139,11 @@ class PostgresSource(Source):
 
         :raises UpstreamNotFoundError: if there is no such table, or it cannot be read.
         """
-        with self.database.session() as connection:
-            # Rows are read by Spark, which does not reach every server that libpq reaches.
-            require_host(self.database.connection_id, connection.info.host)
-            server = catalog.server(connection)
-            table = self.describe(connection)
-            identities = column_identities(connection, table.oid)
-            unpublished = self.slot.unpublished(connection, table)
-        return PostgresDescription.of(
-            self.location,
-            offset if offset is not None else self.newest_or_beginning(),
-            table_id=table_id(server, table),
-            table=table,
-            encoding=server.encoding,
-            upstream=self.upstream,
-            identities=identities,
-            unpublished=unpublished,
-        )
+        return self.table.at(offset)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest landed offset that was committed at or before an instant."""
-        found = self.log.offset_at(instant)
+        found = self.log.queries.offset_at(instant)
         return None if found is None else Offset(found)
 
     def watermark(self, offset: Offset) -> dt.datetime:
@@ -217,7 +152,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: if the change log does not have it.
         """
-        found = self.log.committed_at(lsn_of(offset))
+        found = self.log.queries.committed_at(lsn_of(offset))
         if found is None:
             raise ChangeFeedGapError(f"{self.log.location} has no transaction at or before offset {offset}")
         return found
@@ -228,13 +163,13 @@ class PostgresSource(Source):
 
         :raises UpstreamReplacedError: with what differs.
         """
-        landed = self.log.landed_through
+        landed = self.log.queries.landed_through
         if landed < lsn_of(known.offset):
             raise UpstreamReplacedError(
                 f"the change log at {self.log.location} ends with offset {landed}, but the job has read up to "
                 f"{known.offset}; it was restored from an older copy: rebuild the job"
             )
-        self.log.require_changes(self.log_table, lsn_of(known.offset), landed)
+        self.log.queries.require_changes(self.table.log_table, lsn_of(known.offset), landed)
 
     def watch(self) -> SourceWatch:
         """Return a watch that asks the database whether its table was changed."""
@@ -244,7 +179,7 @@ class PostgresSource(Source):
 
     def has_changes(self, after: Offset, up_to: Offset) -> bool:
         """Return whether rows of the table changed in ``(after, up_to]``."""
-        return self.log.has_changes(self.log_table, lsn_of(after), lsn_of(up_to))
+        return self.log.queries.has_changes(self.table.log_table, lsn_of(after), lsn_of(up_to))
 
     def changes_kept_for(self) -> dt.timedelta | None:
         """
@@ -252,7 +187,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: if the change log is gone.
         """
-        return self.log.changes_kept_for()
+        return self.log.retention.changes_kept_for()
 
     def change_feed(
         self,
@@ -273,10 +208,22 @@ class PostgresSource(Source):
         """
         del reached
         try:
-            return TableFeed(self).read(read_up_to, needed_after, created_on)
+            return TableFeed(self.table).read(read_up_to, needed_after, created_on)
         except (DatabaseUnavailableError, DatabaseRefusedError) as error:
-            latest = max(self.newest_or_beginning(), read_up_to or BEGINNING)
-            return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error), landed_at=self.log.written_at())
+            latest = max(self.table.newest_or_beginning(), read_up_to or BEGINNING)
+            return ChangeFeed(
+                latest=latest, kept_for=None, unanswered=str(error), landed_at=self.log.queries.written_at()
+            )
+
+    @property
+    def old_columns(self) -> frozenset[str]:
+        """The key: the log need not have more of a row before its change."""
+        return frozenset(self.table.key)
+
+    @property
+    def may_be_cleared(self) -> bool:
+        """TRUNCATE removes all rows."""
+        return True
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """
@@ -284,7 +231,7 @@ class PostgresSource(Source):
 
         :raises ChangeFeedGapError: with why.
         """
-        self.log.require_changes(self.log_table, lsn_of(after), lsn_of(up_to))
+        self.log.queries.require_changes(self.table.log_table, lsn_of(after), lsn_of(up_to))
 
     def require_same_values(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
@@ -293,7 +240,7 @@ class PostgresSource(Source):
         :raises UpstreamSchemaChangedError: with the columns.
         """
         used = {column.name for column in upstream.columns}
-        found = self.log.rewritten_within(self.log_table, lsn_of(after), lsn_of(up_to))
+        found = self.log.queries.rewritten_within(self.table.log_table, lsn_of(after), lsn_of(up_to))
         if problems := [f"column {name} {text}" for name, text in found.items() if name in used]:
             # If the log has changes with another type, that is the more exact reason.
             self.require_used_columns(after, up_to, upstream)
@@ -309,7 +256,7 @@ class PostgresSource(Source):
         :raises UpstreamSchemaChangedError: with the columns and the offset.
         """
         as_text, numbers = set(self.upstream.as_text), pinned_numbers(upstream.pinned)
-        for logged in self.log.columns_within(self.log_table, lsn_of(after), lsn_of(up_to)):
+        for logged in self.log.queries.columns_within(self.table.log_table, lsn_of(after), lsn_of(up_to)):
             problems = []
             for column in upstream.columns:
                 found = logged.types.get(column.name)
@@ -330,55 +277,19 @@ class PostgresSource(Source):
     def row_count(self, offset: Offset) -> int:
         """Return the server's estimate of the table's rows."""
         del offset
-        return self._size[0]
+        return self.table.size[0]
 
     def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:
         """Return the table as one block, whose rows are estimated."""
         del offset, order
-        rows, size = self._size
+        rows, size = self.table.size
         return [FileStatistics(path=self.location, row_count=rows, is_exact=False, size=size)]
 
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """Return the table as one block; its keys are not known without reading it."""
         return self.blocks(offset, settings.key_order), NoKeys()
 
-    @cached_property
-    def _size(self) -> tuple[int, int]:
-        with self.database.session() as connection:
-            return catalog.size_of(connection, self.describe(connection).oid)
-
     @property
     def present(self) -> PresentTable:
         """The table's present rows."""
-        return PresentTable(self)
-
-    # --------------------------------------------------------------------------------------------------- Spark
-
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader of the change log, and of the table's present rows."""
-        from airflow_backfill_provider.sources.postgres.reader import PostgresReader
-
-        return PostgresReader(spark, self)
-
-    # --------------------------------------------------------------------------------------------------- names
-
-    @cached_property
-    def log_table(self) -> str:
-        """The table's id in the change log."""
-        with self.database.session() as connection:
-            return str(self.describe(connection).oid)
-
-    def describe(self, connection: Connection) -> DescribedTable:
-        """Describe the table in an open session."""
-        return catalog.describe_table(connection, self.upstream.table)
-
-    def newest_or_beginning(self) -> Offset:
-        """Return the offset through which changes are landed; offset 0 before the change log is created."""
-        return Offset(self.log.landed_through) if self.log.exists() else Offset(0)
-
-    def _origin_now(self, connection: Connection) -> str:
-        return self.origin(catalog.server(connection))
-
-    def origin(self, server: catalog.Server) -> str:
-        """Return what a change log of the slot is of."""
-        return f"postgresql system {server.system}, database {server.database}, slot {self.slot.name}"
+        return PresentTable(self.table)

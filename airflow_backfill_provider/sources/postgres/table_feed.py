@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.offset import Offset
@@ -20,10 +20,7 @@ from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import SlotStatus
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.sources.postgres.source import PostgresSource
-
+from airflow_backfill_provider.sources.postgres.table import PostgresTable, table_id
 
 MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
 """How much log the server may keep, so that it is looked through for unread changes; a second of work at most."""
@@ -34,10 +31,10 @@ class TableFeed:
     """
     The changes of one table.
 
-    :param source: the table.
+    :param table: the table.
     """
 
-    source: PostgresSource
+    table: PostgresTable
 
     def read(
         self, read_up_to: Offset | None, needed_after: Offset | None, created_on: ResolvedUpstream | None
@@ -47,15 +44,15 @@ class TableFeed:
 
         :raises DatabaseUnavailableError: if the database does not answer.
         """
-        with self.source.database.session() as connection:
+        with self.table.database.session() as connection:
             try:
-                status = self.source.slot.status(connection)
+                status = self.table.slot.status(connection)
             except ChangeFeedGapError as error:
-                return ChangeFeed(latest=self.source.newest_or_beginning(), kept_for=None, replaced=str(error))
+                return ChangeFeed(latest=self.table.newest_or_beginning(), kept_for=None, replaced=str(error))
             server = catalog.server(connection)
-            table = self.source.describe(connection)
+            table = self.table.describe(connection)
             replaced = (
-                other_table(self.source.location, table_id(server, table), created_on.table_id) if created_on else ""
+                other_table(self.table.location, table_id(server, table), created_on.table_id) if created_on else ""
             ) or self._not_published(connection, table)
             latest, since = Offset(status.current), None
             if read_up_to is not None and not replaced:
@@ -75,28 +72,28 @@ class TableFeed:
     ) -> tuple[Offset, dt.datetime | None]:
         """Return the newest offset, and when the oldest unread change was committed; at most so long ago if unknown."""
         newest = Offset(status.current)
-        landed = self.source.log.changed_since(table, lsn_of(read_up_to))
+        landed = self.table.log.queries.changed_since(table, lsn_of(read_up_to))
         if landed is not None:
             return newest, landed
         try:
             if status.kept > MOST_LOOKED_THROUGH:
-                return newest, self.source.log.committed_at(status.current)
-            unlanded = self.source.landing.oldest_unlanded(connection, table)
+                return newest, self.table.log.queries.committed_at(status.current)
+            unlanded = self.table.landing.oldest_unlanded(connection, table)
         except SlotInUseError:
             # A landing comes first, and tells soon.
-            return newest, self.source.log.committed_at(status.current)
+            return newest, self.table.log.queries.committed_at(status.current)
         return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
 
     def _not_published(self, connection: Connection, table: DescribedTable) -> str:
         """Return which changes the slot does not return, and what the next landing would find out about that."""
-        if unpublished := self.source.slot.unpublished(connection, table):
+        if unpublished := self.table.slot.unpublished(connection, table):
             return unpublished
-        if not self.source.log.exists():
+        if not self.table.log.exists():
             return ""
-        published = Published.now(connection, self.source.slot.publication)
-        texts = {row["table"]: row["new"]["text"] for row in published.differences(self.source.log.published_as)}
+        published = Published.now(connection, self.table.slot.publication)
+        texts = {row["table"]: row["new"]["text"] for row in published.differences(self.table.log.queries.published_as)}
         text = texts.get(OF_ALL_TABLES) or texts.get(str(table.oid))
-        return f"{self.source.location}: the slot does not return {text}" if text else ""
+        return f"{self.table.location}: the slot does not return {text}" if text else ""
 
     def _kept(self, table: str, needed_after: Offset | None) -> dict[str, Any]:
         """
@@ -105,22 +102,17 @@ class TableFeed:
         :param table: the table's id in the log.
         :param needed_after: the offset after which the job needs changes; ``None`` if it needs none.
         """
-        if not self.source.log.exists():
+        if not self.table.log.exists():
             return {"kept_for": None}
         kept = {
-            "kept_for": self.source.log.changes_kept_for(),
-            "kept_by": f"{KEPT_FOR_PROPERTY} of the change log at {self.source.log.location}",
-            "unreadable": self.source.log.unreadable(),
+            "kept_for": self.table.log.retention.changes_kept_for(),
+            "kept_by": f"{KEPT_FOR_PROPERTY} of the change log at {self.table.log.location}",
+            "unreadable": self.table.log.retention.unreadable(),
         }
-        needed = None if needed_after is None else self.source.log.first_needed(table, lsn_of(needed_after))
+        needed = None if needed_after is None else self.table.log.queries.first_needed(table, lsn_of(needed_after))
         if needed is None:
             return kept
         offset, kind = needed
         is_lost = kind in {LoggedKind.GAP, LoggedKind.PART_REMOVED}
-        since = None if is_lost else self.source.log.kept_since(offset) or dt.datetime.now(dt.UTC)
+        since = None if is_lost else self.table.log.queries.kept_since(offset) or dt.datetime.now(dt.UTC)
         return {**kept, "needed": Offset(offset), "needed_since": since}
-
-
-def table_id(server: catalog.Server, table: DescribedTable) -> str:
-    """Return the table's id, which a table that is created again does not get again."""
-    return f"{server.system}/{server.database}/{table.oid}"

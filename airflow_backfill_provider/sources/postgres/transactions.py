@@ -20,6 +20,9 @@ XID_BITS = 32
 
 _MASK = (1 << XID_BITS) - 1
 
+_HALF = 1 << (XID_BITS - 1)
+"""Of two ids, the later one is less than half of all ids ahead."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnseenTransactions:
@@ -33,6 +36,11 @@ class UnseenTransactions:
     in_progress: frozenset[int]
     later_from: int
 
+    @property
+    def later(self) -> tuple[tuple[int, int], ...]:
+        """The ids that it sees none of, each range from a first one up to before another; 0 is no transaction."""
+        return (self.later_from, self.later_from + _HALF), (1, self.later_from - _HALF)
+
     def __contains__(self, transaction: int) -> bool:
         """Return whether a transaction of the log is one of them."""
         return bool(self.among(pa.array([transaction], pa.int64())))
@@ -40,8 +48,7 @@ class UnseenTransactions:
     def among(self, transactions: pa.Array) -> list[int]:
         """Return which of many transactions are among them."""
         ids = transactions.cast(pa.int64())
-        # Of two ids, the later one is less than half of all ids ahead.
-        is_later = pc.less(pc.bit_wise_and(pc.subtract(ids, self.later_from), _MASK), 1 << (XID_BITS - 1))
+        is_later = pc.less(pc.bit_wise_and(pc.subtract(ids, self.later_from), _MASK), _HALF)
         is_listed = pc.is_in(pc.bit_wise_and(ids, _MASK), pa.array(sorted(self.in_progress), pa.int64()))
         found = transactions.filter(pc.fill_null(pc.or_(is_later, is_listed), False))
         return [int(transaction) for transaction in found.unique().to_pylist()]

@@ -17,7 +17,7 @@ from airflow_backfill_provider.sources.balanced import any_of
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
 from airflow_backfill_provider.sources.refusals import unusable_row
-from airflow_backfill_provider.sources.upserts import UpsertsUpstream
+from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 
 _CONTENT, _SPLIT = "content", "split"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.upserts import UpsertsUpstream
+from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 
 _ORDERED = frozenset({"byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz"})
 """The types that may order rows. A text with digits has another order than the numbers, and would go unnoticed."""

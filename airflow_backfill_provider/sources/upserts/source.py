@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.event_table.source import EventTableSource, path_value
-from airflow_backfill_provider.sources.reader import SourceReader
-from airflow_backfill_provider.sources.upserts import UpsertsUpstream
+from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 from airflow_backfill_provider.sources.upserts.layout import require_layout
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class UpsertsSource(EventTableSource):
@@ -48,9 +43,3 @@ class UpsertsSource(EventTableSource):
         """Return the column."""
         del offset
         return path_value((name,))
-
-    def reader(self, spark: SparkSession) -> SourceReader:
-        """Return the reader of upserts."""
-        from airflow_backfill_provider.sources.upserts.reader import UpsertsReader
-
-        return UpsertsReader(spark, self)

@@ -9,12 +9,10 @@ every attempt of an epoch reads the same rows (I2).
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -26,6 +24,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.job_rows import JobRows
+from airflow_backfill_provider.engine.own_table import create_own_table
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.stamped_table import StampedTable
@@ -101,24 +100,14 @@ class ArrangementTable:
         base = self._laid_out(self._job_rows.at(offset), F.lit(True), F.lit(False), self._base_epoch, files)
         indexed = len(self._scan.order.fields) + 1
         # Only Delta's own writer appends to a table with mapped names, and that takes longer.
-        mapping = {"delta.columnMapping.mode": "name"} if names_to_map(base.schema) else {}
-        try:
-            with session_settings(self._table.spark, _SMALL_PAGES):
-                # Spark Connect accepts only this name of the mode.
-                (
-                    base.write.format("delta")
-                    .mode("error")
-                    .options(**mapping)
-                    .option("delta.dataSkippingNumIndexedCols", indexed)
-                    .option("txnAppId", transaction_id(self._identity, ARRANGEMENT))
-                    .option("txnVersion", self._base_epoch)
-                    .option("userMetadata", json.dumps({"event": "create", "incarnation": self._identity.incarnation}))
-                    .save(self._table.path)
-                )
-        except PySparkException:
-            # Another process may have created the same base first.
-            if not self._files.exists():
-                raise
+        options: dict[str, str | int] = {
+            **({"delta.columnMapping.mode": "name"} if names_to_map(base.schema) else {}),
+            "delta.dataSkippingNumIndexedCols": indexed,
+            "txnAppId": transaction_id(self._identity, ARRANGEMENT),
+            "txnVersion": self._base_epoch,
+        }
+        with session_settings(self._table.spark, _SMALL_PAGES):
+            create_own_table(base, self._table.path, self._identity, exists=self._files.exists, options=options)
 
     def append(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
         """

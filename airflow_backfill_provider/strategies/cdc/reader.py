@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.net_changes import net_changes
+from airflow_backfill_provider.engine.own_table import create_own_table
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind
@@ -106,18 +107,15 @@ class CdcReader(SnapshotReader):
         empty = context.job_rows.empty().withColumn(own.epoch, F.lit(0).cast("long"))
         columns = [name for name in context.job_rows.columns if name not in order.names]
         indexed = len(order.fields) + 1
-        reached(CrashPoint.BEFORE_READ_AHEAD_COMMIT)
-        (
-            empty.select(*map(column, order.names), own.epoch, *map(column, columns))
-            .write.format("delta")
-            .mode("ignore")
-            .option("delta.columnMapping.mode", "name")
-            .option("delta.dataSkippingNumIndexedCols", indexed)
+        options: dict[str, str | int] = {
+            "delta.columnMapping.mode": "name",
+            "delta.dataSkippingNumIndexedCols": indexed,
             # The commits say what was read, so none may be cleaned up.
-            .option("delta.logRetentionDuration", "interval 36500 days")
-            .option("userMetadata", f'{{"event": "create", "incarnation": "{self._identity.incarnation}"}}')
-            .save(self._location)
-        )
+            "delta.logRetentionDuration": "interval 36500 days",
+        }
+        laid_out = empty.select(*map(column, order.names), own.epoch, *map(column, columns))
+        reached(CrashPoint.BEFORE_READ_AHEAD_COMMIT)
+        create_own_table(laid_out, self._location, self._identity, exists=self._files.exists, options=options)
         reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
 
     # ------------------------------------------------------------------------------------------- reading ahead

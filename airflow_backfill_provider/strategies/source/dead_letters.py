@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.engine.own_table import create_own_table
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind
 from airflow_backfill_provider.lake.existing import is_table
@@ -45,18 +46,15 @@ class DeadLetters:
 
     def create(self) -> None:
         """Create the empty table, unless it exists."""
-        if is_table(self.location, self._context.storage_options):
+        if self._exists():
             return
         empty = self._context.job_rows.reader.unreadable([])
-        if empty is None:
-            return
-        (
-            empty.withColumn("epoch", F.lit(0).cast("long"))
-            .write.format("delta")
-            .mode("ignore")
-            .option("userMetadata", f'{{"event": "create", "incarnation": "{self._identity.incarnation}"}}')
-            .save(self.location)
-        )
+        if empty is not None:
+            rows = empty.withColumn("epoch", F.lit(0).cast("long"))
+            create_own_table(rows, self.location, self._identity, exists=self._exists)
+
+    def _exists(self) -> bool:
+        return is_table(self.location, self._context.storage_options)
 
     def add(self, barrier: Barrier, places: Sequence[SplitRange]) -> None:
         """Append the records at an epoch's places that cannot be read, once."""

@@ -13,13 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier, decoded
-from airflow_backfill_provider.core.errors import MissingRowsError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, MissingRowsError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.spark_hash import vnode_of_number
 from airflow_backfill_provider.core.splits import SplitRange
 from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.observed_rows import ObservedRows
-from airflow_backfill_provider.engine.spark_errors import are_records_lost
+from airflow_backfill_provider.engine.spark_errors import source_error
 from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.splits import Splits
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
@@ -104,7 +104,7 @@ class SplitChunk:
         try:
             counted = rows.groupBy(self._split.alias("split")).agg(F.count("*").alias("rows")).collect()
         except (PySparkException, Py4JError) as error:
-            if not are_records_lost(error):
+            if not isinstance(source_error(error, self._job_rows.location), ChangeFeedGapError):
                 raise
             # The view has the rows. Their number only shows the progress, and gaps are few.
             return {number: part.size for number, part in self._places.items()}

@@ -22,9 +22,10 @@ from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRange
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.table_version import TableVersions
+from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.engine.merging import merge_into
 from airflow_backfill_provider.engine.net_changes import old_images
 from airflow_backfill_provider.engine.predicates import unskipped
@@ -52,6 +53,9 @@ class CountQuery(ShapedQuery):
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         return tuple(name for name in available if name == self.group)
 
+    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        return (self.group,)
+
     def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
         return self.text.replace("FROM upstream", f"FROM {relation}")
 
@@ -67,16 +71,13 @@ class Count(Shape):
     """A row of the view for a group of rows."""
 
     name: ClassVar[str] = "count"
+    only_visibility: ClassVar[Visibility | None] = Visibility.EVERY_EPOCH  # groups are of rows as of one offset
 
     def query(self, text: str) -> CountQuery:
         found = _COUNT.fullmatch(text)
         if found is None:
             raise InvalidJobError("query: it does not count the rows of groups")
         return CountQuery(text, found["group"], found["rows"])
-
-    def require_job(self, job: BackfillJob) -> None:
-        if job.visibility != "every_epoch":
-            raise InvalidJobError("visibility: groups of rows as of several offsets are no groups")
 
     def writer(self, context: WriterContext) -> ViewWriter:
         return CountWriter(context, self.query(context.job.query))
@@ -92,14 +93,24 @@ class CountWriter(ViewWriter):
     def schema(self) -> StructType:
         return self._context.run(self._context.job_rows.empty()).schema
 
-    def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> None:
         rows = self._context.job_rows
         new = changes.net.filter(F.col(rows.own.is_upsert))
         old = old_images(rows, barrier.changes_after, barrier.upstream.to_offset, changes.wanted)
         touched = self._groups(new).unionAll(self._groups(old))
         self._count(touched, barrier.read_before, CHANGES, identity, barrier)
 
-    def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
         chunk = tuple(pinned for pinned_part in barrier.parts for pinned in pinned_part.ranges)
         self._count(self._groups(rows), (*barrier.read_before, *chunk), snapshot_part(part), identity, barrier)
 

@@ -31,8 +31,9 @@ from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.key_index import keys_within, nth_key
 from airflow_backfill_provider.sources import KINDS
-from airflow_backfill_provider.sources.base import Source, SourceKind, SourceWatch
+from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.description import UpstreamDescription
+from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
@@ -61,14 +62,17 @@ class SnapshotsUpstream(UpstreamDefinition):
         return {"upstream.snapshots.folder": self.folder}
 
 
-class Snapshots(SourceKind):
+class Snapshots(SourceKind[SnapshotsUpstream, "SnapshotsSource"]):
     """Folders of whole copies."""
 
     name: ClassVar[str] = SnapshotsUpstream.kind
     definition: ClassVar[type[UpstreamDefinition]] = SnapshotsUpstream
 
-    def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
+    def open(self, upstream: SnapshotsUpstream, storage_options: Mapping[str, str] | None = None) -> SnapshotsSource:
         return SnapshotsSource(upstream.location, [column.column for column in upstream.key])
+
+    def reader(self, spark: SparkSession, source: SnapshotsSource) -> SourceReader:
+        return SnapshotsReader(spark, source)
 
 
 class SnapshotsSource(Source, SourceWatch):
@@ -76,7 +80,7 @@ class SnapshotsSource(Source, SourceWatch):
 
     def __init__(self, folder: str, key: Sequence[str]) -> None:
         self._folder = Path(folder)
-        self._key = key
+        self.key = key
 
     @property
     def location(self) -> str:
@@ -136,9 +140,6 @@ class SnapshotsSource(Source, SourceWatch):
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[list[FileStatistics], KeyIndex]:
         return self.blocks(offset, settings.key_order), FileKeys(settings.key_order)
 
-    def reader(self, spark: SparkSession) -> SourceReader:
-        return SnapshotsReader(spark, self, self._key)
-
 
 class FileKeys:
     """Exact keys of a copy."""
@@ -159,10 +160,10 @@ class FileKeys:
 class SnapshotsReader(SourceReader):
     """Reads copies, and finds changes by comparing one with the next."""
 
-    def __init__(self, spark: SparkSession, source: SnapshotsSource, key: Sequence[str]) -> None:
+    def __init__(self, spark: SparkSession, source: SnapshotsSource) -> None:
         self._spark = spark
         self._source = source
-        self._key = list(key)
+        self._key = list(source.key)
 
     def rows(self, offset: Offset) -> DataFrame:
         return self._spark.read.parquet(str(self._source.file(offset)))

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, UpstreamError
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.spark_errors import epoch_errors
-from airflow_backfill_provider.sources.debezium import DebeziumUpstream
+from airflow_backfill_provider.sources.debezium import Debezium
+from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
 from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 from tests.debezium_events import (
@@ -78,7 +79,7 @@ def test_changes_lead_from_rows_to_rows(spark: SparkSession, lake: Path, kind: t
         table.land(*history.batch())
         landed.append(len(table.landed))
     source = DebeziumSource(DebeziumUpstream(path=table.path, key=list(KEY)))
-    reader = source.reader(spark)
+    reader = Debezium().reader(spark, source)
     truths = [rows_of(table.landed[:count], KEY) for count in landed]
     for version, truth in enumerate(truths, 1):
         found = [row.asDict() for row in reader.rows(Offset(version)).collect()]
@@ -113,7 +114,7 @@ def test_a_long_value_that_did_not_change_is_that_of_the_row_before(spark: Spark
         [Event(kind=UPDATE, lsn=3, after=row(1, LONG)), Event(kind=UPDATE, lsn=2, after=row(1, None))],
         [Event(kind=UPDATE, lsn=4, after=row(1, "new")), Event(kind=UPDATE, lsn=5, after=row(1, LONG))],
     )
-    reader = source.reader(spark)
+    reader = Debezium().reader(spark, source)
     assert [names_of(reader.rows(Offset(version))) for version in (1, 2, 3)] == [["long"], [None], ["new"]]
     images = reader.changes(Offset(1), Offset(3)).filter(f"{CHANGE_TYPE} = 'update_postimage'").orderBy(CHANGE_OFFSET)
     assert names_of(images)[-1] == "new"
@@ -124,7 +125,7 @@ def test_a_row_that_comes_from_another_key_has_long_values_of_its_own(spark: Spa
     move = [Event(kind=DELETE, lsn=9, before=MOVED), Event(kind=INSERT, lsn=9, after=row(1, LONG))]
     before = [Event(kind=READ, lsn=1, after=ONE), Event(kind=READ, lsn=1, after=MOVED)]
     source = source_of(lake, before, [Event(kind=DELETE, lsn=8, before=ONE)], move)
-    reader = source.reader(spark)
+    reader = Debezium().reader(spark, source)
     for frame in (reader.rows(Offset(3)), reader.changes(Offset(2), Offset(3)), reader.changes(Offset(1), Offset(3))):
         with pytest.raises(UpstreamError, match="REPLICA IDENTITY FULL"), epoch_errors("epoch 1"):
             frame.collect()
@@ -144,20 +145,20 @@ def test_events_that_mean_nothing_are_refused(spark: SparkSession, lake: Path, e
     """I6: never left out."""
     source = source_of(lake, [Event(kind=READ, lsn=5, after=ONE, time=1000)], [event])
     with pytest.raises(UpstreamError, match=message), epoch_errors("epoch 1"):
-        source.reader(spark).changes(Offset(1), Offset(2)).collect()
+        Debezium().reader(spark, source).changes(Offset(1), Offset(2)).collect()
 
 
 def test_messages_and_tombstones_are_no_changes(spark: SparkSession, lake: Path) -> None:
     source = source_of(lake, [Event(kind=READ, lsn=5, after=ONE)], [Event(kind="m", lsn=6), Event(kind=None, lsn=None)])
-    assert source.reader(spark).changes(Offset(1), Offset(2)).count() == 0
-    assert source.reader(spark).rows(Offset(2)).count() == 1
+    assert Debezium().reader(spark, source).changes(Offset(1), Offset(2)).count() == 0
+    assert Debezium().reader(spark, source).rows(Offset(2)).count() == 1
 
 
 def test_a_table_of_events_whose_events_are_changed_is_refused(spark: SparkSession, lake: Path) -> None:
     source = source_of(lake, [Event(kind=READ, lsn=5, after=ONE), Event(kind=READ, lsn=5, after=MOVED)])
     spark.sql(f"DELETE FROM delta.`{source.location.replace('`', '``')}` WHERE after.region = 'm'")
     with pytest.raises(UpstreamError, match="not append-only"), epoch_errors("epoch 1"):
-        source.reader(spark).changes(Offset(1), Offset(2)).collect()
+        Debezium().reader(spark, source).changes(Offset(1), Offset(2)).collect()
 
 
 def test_a_table_of_events_without_a_change_data_feed_is_refused(lake: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_landing_is_streamed_into_a_bucket_or_says_that_it_does_not_answer(s3:
             break
     assert refused > 3
     landed = ChangeLog(log.location, s3.options)
-    assert landed.landed_through == 100
+    assert landed.queries.landed_through == 100
     with pytest.raises(StorageUnavailableError), s3.outage(0, 403):
         ChangeLog(log.location, s3.options).land(changes(1), after=100, through=101)
     rows = landed._log.existing().to_pyarrow_table(columns=["number", "kind"]).to_pylist()

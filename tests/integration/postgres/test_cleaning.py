@@ -96,7 +96,7 @@ def test_a_job_goes_on_over_clean_ups(filled: Shop) -> None:
         clean_up(filled)
     filled.finish()
     assert_equal(filled)
-    assert log_of(filled).complete_after() > lsn_of(filled.backfill.store.settings().start.offset)
+    assert log_of(filled).queries.complete_after() > lsn_of(filled.backfill.store.settings().start.offset)
     filled.run_sql("DELETE FROM orders WHERE id = 3", "UPDATE orders SET name = 'x' WHERE id = 4")
     filled.finish()
     assert_equal(filled)
@@ -208,14 +208,14 @@ def test_a_clean_up_and_a_landing_at_the_same_time(filled: Shop, no_crash_points
             crash_points.install(None)
             fill(filled, 31, 32)
             with ThreadPoolExecutor(1) as other:
-                other.submit(source_of(filled).landing.land).result()
+                other.submit(source_of(filled).table.landing.land).result()
 
     crash_points.install(land)
-    before = log_of(filled).complete_after()
+    before = log_of(filled).queries.complete_after()
     clean_up(filled)
-    assert log_of(filled).complete_after() == before
+    assert log_of(filled).queries.complete_after() == before
     clean_up(filled)
-    assert log_of(filled).complete_after() > before
+    assert log_of(filled).queries.complete_after() > before
     filled.finish()
     assert_equal(filled)
 

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError, DatabaseRefusedError, InvalidJobError
 from airflow_backfill_provider.core.keys import EVERYTHING
-from airflow_backfill_provider.sources.postgres import PostgresUpstream
+from airflow_backfill_provider.sources.postgres import Postgres
 from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from demo.postgres.cluster import HOST, SUPERUSER, give, run_program
 from tests.postgres_server import PASSWORD, PostgresServer
@@ -55,7 +56,7 @@ def test_a_database_of_any_name_is_read_by_both_drivers(
         connection.execute("INSERT INTO orders VALUES (1), (2)")
     source = source_of()
     assert source.at().types == {"id": "integer"}
-    assert sorted(map(tuple, source.reader(spark).present_rows([EVERYTHING]).collect())) == [(1,), (2,)]
+    assert sorted(map(tuple, Postgres().reader(spark, source).present_rows([EVERYTHING]).collect())) == [(1,), (2,)]
 
 
 def test_a_unix_socket_is_refused_also_by_a_plan(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamSchemaChangedError
-from airflow_backfill_provider.sources.debezium import SnapshotDefinition
+from airflow_backfill_provider.sources.debezium.definition import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from tests.connector import Connector
 from tests.debezium_events import EventTable

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.sources.postgres import PostgresUpstream
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from tests.postgres_server import PostgresServer
 

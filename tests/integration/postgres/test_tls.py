@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import DatabaseRefusedError
 from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.sources import reader_of
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.reader import SourceReader
@@ -163,7 +164,7 @@ def a_reader(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> SourceReader:
     upstream = shop.backfill.upstream
     described = upstream.at()
     monkeypatch.setattr(upstream, "at", lambda *_: described)
-    return upstream.reader(shop.spark)
+    return reader_of(shop.backfill.job.upstream, upstream, shop.spark)
 
 
 @pytest.mark.parametrize("what", mostly_exhaustive(WRONG, ["another host"]))

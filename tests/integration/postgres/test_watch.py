@@ -8,7 +8,8 @@ import pytest
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.base import SourceWatch
-from airflow_backfill_provider.sources.postgres import PostgresUpstream, watch
+from airflow_backfill_provider.sources.postgres import watch
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from tests.integration.postgres.shop import Shop
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob, Restriction
 from airflow_backfill_provider.core.upstream import KeyColumn
-from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 from tests.builders import job_fields, job_of
 from tests.unit.core.job_refusals import refusal, upstream
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition, definition_class
-from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 
 
 def upstream(**fields):

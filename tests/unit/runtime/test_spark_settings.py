@@ -22,6 +22,7 @@ from airflow_backfill_provider.runtime.spark_settings import (
     storage_options_from_environment,
     storage_options_to_environment,
 )
+from airflow_backfill_provider.sources import KINDS
 
 
 @pytest.fixture
@@ -76,9 +77,7 @@ def test_without_a_set_up_spark_resolves_the_package(no_jars, master):
     conf = spark_conf(master)
     packages = {
         spark_settings.DELTA_PACKAGE,
-        spark_settings.POSTGRES_PACKAGE,
-        spark_settings.KAFKA_PACKAGE,
-        spark_settings.AVRO_PACKAGE,
+        *(package for kind in ("postgres", "kafka") for package in KINDS.named(kind).spark_packages),
     }
     assert set(conf["spark.jars.packages"].split(",")) == packages
     assert "org.apache.hadoop:hadoop-client-runtime" in conf["spark.jars.excludes"].split(",")

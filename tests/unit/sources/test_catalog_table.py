@@ -6,8 +6,8 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamNotFoundError
 from airflow_backfill_provider.sources import open_source
-from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
-from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 
 NAME = "prod.sales.orders"
 

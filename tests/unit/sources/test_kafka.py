@@ -11,9 +11,9 @@ from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.sources import kafka
-from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 from airflow_backfill_provider.sources.formats.definition import AvroFormat
-from airflow_backfill_provider.sources.kafka import KafkaUpstream, LostRecords
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream, LostRecords
 from airflow_backfill_provider.sources.split_offsets import offset_of
 from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 from tests.builders import job_of
@@ -119,8 +119,6 @@ def test_the_kind_opens_its_own_definitions_without_asking_the_cluster():
         "orders",
         "events",
     )
-    with pytest.raises(TypeError, match="delta is not the definition of a topic"):
-        kind.open(DeltaUpstream(path="/lake/orders", key=("id",)))
 
 
 def test_without_its_client_the_extra_to_install_is_named(monkeypatch):

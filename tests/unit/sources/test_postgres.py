@@ -13,8 +13,7 @@ from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.sources import postgres
-from airflow_backfill_provider.sources.delta import DeltaUpstream
-from airflow_backfill_provider.sources.postgres import PostgresUpstream
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from tests.builders import job_of
 
 STATE = "/lake/_backfill/paid_orders"
@@ -225,8 +224,6 @@ def test_the_kind_opens_its_own_definitions_without_asking_the_database():
         "airflow_backfill_paid_orders",
         f"{STATE}/change_log",
     )
-    with pytest.raises(TypeError, match="delta is not the definition of a table in PostgreSQL"):
-        kind.open(DeltaUpstream(path="/lake/orders", key=("id",)))
 
 
 def test_without_its_driver_the_extra_to_install_is_named(monkeypatch):

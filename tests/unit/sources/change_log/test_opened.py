@@ -16,9 +16,9 @@ from tests.unit.sources.change_log.histories import AT, ORIGIN, change, minute
 
 
 def test_what_another_process_landed_is_seen(empty):
-    assert not empty.has_changes("5", 0, 99)
+    assert not empty.queries.has_changes("5", 0, 99)
     ChangeLog(empty.location).land([change(15)], after=10, through=20)
-    assert (empty.landed_through, empty.has_changes("5", 0, 99)) == (20, True)
+    assert (empty.queries.landed_through, empty.queries.has_changes("5", 0, 99)) == (20, True)
 
 
 @pytest.fixture(scope="module")
@@ -38,26 +38,26 @@ def long(tmp_path_factory):
     ("offset", "expected"), [(14, None), (15, 15), (24, 15), (38, 38), (44, 38), (99, 95), (125, 125), (999, 125)]
 )
 def test_the_time_of_an_offset_is_found_wherever_it_lies(long, offset, expected):
-    assert long.committed_at(offset) == (None if expected is None else minute(expected))
-    assert long.offset_at(minute(offset)) == expected
+    assert long.queries.committed_at(offset) == (None if expected is None else minute(expected))
+    assert long.queries.offset_at(minute(offset)) == expected
 
 
 def test_a_mark_is_found_wherever_it_lies(long):
-    assert (long.mark("read"), long.mark("another"), long.mark("'")) == (38, None, None)
+    assert (long.queries.mark("read"), long.queries.mark("another"), long.queries.mark("'")) == (38, None, None)
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        lambda log: log.committed_at(999),
-        lambda log: log.committed_at(125),
-        lambda log: log.offset_at(minute(999)),
-        lambda log: log.has_changes("5", 124, 999),
-        lambda log: log.columns_within("5", 124, 999),
-        lambda log: log.lost_within("5", 124, 999),
-        lambda log: log.truncated_within("5", 124, 999),
-        lambda log: log.transactions_within(124, 999),
-        lambda log: log.first_needed("5", 124),
+        lambda log: log.queries.committed_at(999),
+        lambda log: log.queries.committed_at(125),
+        lambda log: log.queries.offset_at(minute(999)),
+        lambda log: log.queries.has_changes("5", 124, 999),
+        lambda log: log.queries.columns_within("5", 124, 999),
+        lambda log: log.queries.lost_within("5", 124, 999),
+        lambda log: log.queries.truncated_within("5", 124, 999),
+        lambda log: log.queries.transactions_within(124, 999),
+        lambda log: log.queries.first_needed("5", 124),
     ],
 )
 def test_a_question_about_the_end_of_the_log_reads_its_end_only(long, lake, question):
@@ -76,22 +76,22 @@ def test_a_log_without_its_files_cannot_be_read_which_says_what_to_do(log):
     with pytest.raises(
         DataFileError, match="the change log at .* cannot be read .* restore it from a copy, or rebuild"
     ):
-        log.has_changes("5", 0, 99)
+        log.queries.has_changes("5", 0, 99)
 
 
 QUESTIONS = {
-    "landed_through": lambda log: log.landed_through,
-    "has_changes": lambda log: log.has_changes("5", 0, 99),
-    "changed_since": lambda log: log.changed_since("5", 0),
-    "committed_at": lambda log: log.committed_at(99),
-    "offset_at": lambda log: log.offset_at(AT),
-    "columns_within": lambda log: log.columns_within("5", 0, 99),
-    "truncated_within": lambda log: log.truncated_within("5", 0, 99),
-    "earliest_of": lambda log: log.earliest_of([1], up_to=99),
-    "first_needed": lambda log: log.first_needed("5", 0),
-    "clean_up": lambda log: log.clean_up(AT),
-    "is_clean_up_due": lambda log: log.is_clean_up_due(AT),
-    "changes_kept_for": lambda log: log.changes_kept_for(),
+    "landed_through": lambda log: log.queries.landed_through,
+    "has_changes": lambda log: log.queries.has_changes("5", 0, 99),
+    "changed_since": lambda log: log.queries.changed_since("5", 0),
+    "committed_at": lambda log: log.queries.committed_at(99),
+    "offset_at": lambda log: log.queries.offset_at(AT),
+    "columns_within": lambda log: log.queries.columns_within("5", 0, 99),
+    "truncated_within": lambda log: log.queries.truncated_within("5", 0, 99),
+    "earliest_of": lambda log: log.queries.earliest_of([1], up_to=99),
+    "first_needed": lambda log: log.queries.first_needed("5", 0),
+    "clean_up": lambda log: log.retention.clean_up(AT),
+    "is_clean_up_due": lambda log: log.retention.is_clean_up_due(AT),
+    "changes_kept_for": lambda log: log.retention.changes_kept_for(),
     "land": lambda log: log.land([change(35)], after=30, through=40),
     "require_origin": lambda log: log.require_origin(ORIGIN),
 }

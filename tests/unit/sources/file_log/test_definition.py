@@ -6,10 +6,10 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.sources.append_only import AppendOnlyUpstream
-from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
+from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT, require_no_key_columns
-from airflow_backfill_provider.sources.files import FilesUpstream
+from airflow_backfill_provider.sources.files.definition import FilesUpstream
 
 FILES = {"path": "/in", "format": "csv", "schema": "id BIGINT"}
 

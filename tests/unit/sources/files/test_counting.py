@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.files import FilesUpstream, counting
+from airflow_backfill_provider.sources.files import counting
 from airflow_backfill_provider.sources.files.counting import inspect_file
+from airflow_backfill_provider.sources.files.definition import FilesUpstream
 
 
 def count(folder: Path, name: str, content: bytes, **fields: object) -> int:

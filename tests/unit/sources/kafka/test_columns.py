@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from airflow_backfill_provider.sources.kafka import KafkaUpstream
 from airflow_backfill_provider.sources.kafka import columns as kafka_columns
 from airflow_backfill_provider.sources.kafka.columns import NAMES, RecordFormats, RecordTypes
+from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 
 
 def types_of(pinned=None, **formats):

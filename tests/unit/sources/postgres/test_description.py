@@ -6,8 +6,8 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.types import PostgresType
 

@@ -70,15 +70,10 @@ def test_the_first_partitions_that_are_seen_are_only_recorded():
             {"11": "699", "12": "701 699"},
             ["DETACH of partition low, which was attached again", "DETACH of partition high, which was attached again"],
         ),
-        ({"11": "low", "12": "high"}, {}, []),
     ],
 )
 def test_rows_that_came_or_went_with_a_partition_are_recorded(known, since, texts):
-    """
-    A partition that was made as one had no rows before, and another name changes nothing.
-
-    A log of an older version does not know since when a partition is one.
-    """
+    """A partition that was made as one had no rows before, and another name changes nothing."""
     first, *others = rows_for(known, since)
     assert (first["kind"], first["old"]) == (LoggedKind.PARTITIONS, SINCE)
     assert [(row["kind"], row["new"]["text"]) for row in others] == [(LoggedKind.PART_REMOVED, text) for text in texts]

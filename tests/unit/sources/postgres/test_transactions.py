@@ -22,3 +22,9 @@ LAST = (1 << 32) - 1
 def test_ids_begin_again_at_their_end(unseen, transactions, among):
     assert [transaction for transaction in transactions if transaction in unseen] == among
     assert unseen.among(pa.array([*transactions, None, among[0]], pa.int64())) == among
+
+
+def test_later_transactions_are_ranges_of_ids_which_begin_again_at_their_end():
+    half = 1 << 31
+    assert UnseenTransactions(frozenset(), 100).later == ((100, 100 + half), (1, 100 - half))
+    assert UnseenTransactions(frozenset(), LAST).later == ((LAST, LAST + half), (1, half - 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.upserts import UpsertsUpstream
+from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 from airflow_backfill_provider.sources.upserts.layout import require_layout
 
 UPSTREAM = UpsertsUpstream(path="/lake/t", key=["id"], ordered_by=["at", "offset"], deleted="gone", split="partition")

@@ -1,5 +1,5 @@
 """
-Converts values from texts, as a database writes them, to the types of Spark.
+Converts values from texts, as PostgreSQL writes them, to the types of Spark.
 
 A text that the type has no value for fails the epoch. It never becomes a null.
 """
@@ -11,6 +11,8 @@ import json
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.sources.change_log.dialect import Dialect
+from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.refusals import unsupported_value, unusable_key
 
 _TRUE = ("t", "true")
@@ -61,6 +63,16 @@ def typed_key(text: Column, delta_type: str, name: str, matters: Column | None =
         strange |= F.coalesce(~text.rlike(r"^\d{4}-") | text.endswith(" BC"), F.lit(False))
     fails = strange if matters is None else strange & matters
     return typed(F.when(fails, unusable_key(name).cast("string")).otherwise(text), delta_type, name, matters)
+
+
+DIALECT = Dialect(
+    typed=typed,
+    typed_key=typed_key,
+    has_no_key=is_no_number,
+    unchanged=UNCHANGED_VALUE,
+    without_key="a change was logged without key column {name}, which the table's replica identity did not have",
+)
+"""How a change log of PostgreSQL is read."""
 
 
 def _scalar(text: Column, delta_type: str) -> Column:
