@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from airflow_backfill_provider.core import crash_points
-from tests import local_files
+from tests import local_files, seconds, selection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,31 +82,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="local",
         help="where tests/integration/engine makes its tables: in a local folder, or in a bucket (make s3-server)",
     )
+    parser.addoption(
+        "--record-seconds",
+        action="store_true",
+        help="write into tests/seconds.json how long each file takes (make test-slow ARGS=--record-seconds)",
+    )
 
 
-_WHOLLY_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.(?:slow|spark|airflow|exhaustive)\b", re.MULTILINE)
+def pytest_configure(config: pytest.Config) -> None:
+    """Record how long the tests take, where their results come together."""
+    if config.option.record_seconds and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(seconds.Recorder())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files whose tests are all slow where no slow test is asked for: importing them takes seconds."""
-    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
-        return None
-    return True if _WHOLLY_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
-
-
-LONGEST_FIRST = ("tests/system", "tests/integration")
+    """Leave out files without a test that is asked for."""
+    return True if selection.has_nothing_to_play(collection_path, config.option.markexpr) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     Count everything that starts a JVM or Airflow as slow, and what is exhaustive, too.
 
-    Put files whose single tests take minutes first, so that no process waits for one at the end.
+    Put the longest files first.
     """
     for item in items:
         if any(item.get_closest_marker(marker) for marker in ("spark", "airflow", "exhaustive")):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in LONGEST_FIRST])
+        if item.get_closest_marker("slow") and not selection.says_that_tests_are_slow(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is slow, but nothing in its file says so; mark it there")
+    took = seconds.recorded()
+    items.sort(key=lambda item: selection.rank(item.nodeid, took))
 
 
 @pytest.fixture(scope="session")
