@@ -47,11 +47,13 @@ def record(took: Mapping[str, float], file: Path = FILE) -> None:
 def over_budget(seconds: Mapping[str, float], root: Path) -> list[str]:
     """Return what is wrong with a record, a sentence each."""
     faults = [
-        f"{name} took {took:.0f} s, and its budget is {budget:.0f} s: make its tests faster, or mark variants exhaustive"
+        f"{name} took {took:.0f} s, and its budget is {budget:.0f} s: make it faster, or variants exhaustive"
         for name, took in seconds.items()
         if took > (budget := LARGER.get(name, OF_A_FILE))
     ]
-    faults += [f"{name} is recorded, but does not exist: take out its line" for name in seconds if not (root / name).exists()]
+    faults += [
+        f"{name} is recorded, but does not exist: take out its line" for name in seconds if not (root / name).exists()
+    ]
     if (total := sum(seconds.values())) > OF_ALL:
         faults.append(f"all files took {total:.0f} s, and their budget is {OF_ALL:.0f} s")
     return faults

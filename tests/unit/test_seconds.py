@@ -35,7 +35,12 @@ def test_without_a_record_no_file_is_known(tmp_path):
 def test_set_up_calls_and_ends_count_for_their_file(tmp_path):
     """A fixture of a file's module is made in the set-up of its first test."""
     recorder = Recorder(tmp_path / "seconds.json")
-    for test, took in [("a.py::test_1", 2.5), ("a.py::test_1", 1.0), ("b.py::test_2[x::y]", 3.0), ("a.py::test_3", 0.5)]:
+    for test, took in [
+        ("a.py::test_1", 2.5),
+        ("a.py::test_1", 1.0),
+        ("b.py::test_2[x::y]", 3.0),
+        ("a.py::test_3", 0.5),
+    ]:
         recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=test, duration=took))
     recorder.pytest_sessionfinish()
     assert recorded(tmp_path / "seconds.json") == {"a.py": 4.0, "b.py": 3.0}

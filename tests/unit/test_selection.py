@@ -46,7 +46,13 @@ def test_only_files_of_tests_are_left_out(tmp_path, name):
 def test_the_longest_files_are_played_first_and_the_others_in_the_order_in_which_they_are():
     """A file that is played last leaves the other processes without work for as long as it takes."""
     seconds = {"tests/a.py": 40.0, "tests/b.py": 90.5, "tests/c.py": 3.0}
-    tests = ["tests/c.py::test_1", "tests/a.py::test_2", "tests/d.py::test_3", "tests/b.py::test_4", "tests/a.py::test_5"]
+    tests = [
+        "tests/c.py::test_1",
+        "tests/a.py::test_2",
+        "tests/d.py::test_3",
+        "tests/b.py::test_4",
+        "tests/a.py::test_5",
+    ]
     assert sorted(tests, key=lambda test: rank(test, seconds)) == [
         "tests/b.py::test_4",
         "tests/a.py::test_2",
