@@ -17,10 +17,10 @@ class Table:
     def __init__(self, path, templates):
         self.path = path
         self.ran = []
-        self.beginning = BeginningUpstream(templates, path)
+        self.beginning = BeginningUpstream(templates)
 
     def run(self, statement):
-        return self.beginning.run(statement, lambda: self.commit(statement))
+        return self.beginning.run(statement, self.path, lambda: self.commit(statement))
 
     def commit(self, statement):
         log = commit_file(self.path, 0).parent
@@ -76,6 +76,18 @@ def test_a_table_that_somebody_else_wrote_to_is_not_continued(table):
     assert made.run(CREATE)
     commit_file(made.path, 1).write_text("by hand", encoding="utf-8")
     assert not made.run(INSERT)
+
+
+def test_rows_alone_are_no_table(table):
+    """A table that was made in another way is unknown, and so is one at another place."""
+    made = table("first")
+    assert not made.run(INSERT)
+    commit_file(made.path, 0).parent.mkdir(parents=True)
+    assert not made.run(CREATE)
+    moved = table("second")
+    assert moved.run(CREATE)
+    moved.path = moved.path.with_name("third")
+    assert not moved.run(INSERT)
 
 
 def test_a_table_that_a_test_makes_anew_is_another_one(table):

@@ -57,8 +57,8 @@ class Lakehouse:
         self._beginning: BeginningUpstream | None = None
 
     def copy_from(self, templates: UpstreamTemplates) -> None:
-        """Copy the first statements' upstream from other tests, if they made the same one."""
-        self._beginning = BeginningUpstream(templates, self.on_disk(self.upstream_path))
+        """Begin with a copy of an upstream that another test has made, as far as the statements are the same."""
+        self._beginning = BeginningUpstream(templates)
 
     def on_disk(self, location: str) -> Path:
         """Return where the files of a location lie on this machine, so that a test can damage or count them."""
@@ -99,10 +99,9 @@ class Lakehouse:
             self._run(statement)
 
     def _repeats(self, statement: str) -> bool:
-        """Copy what a statement made in another test, if only repeatable ones came before; not once there is a job."""
-        if self._beginning is not None and (
-            self.job is not None or not self._beginning.run(statement, lambda: self._run(statement))
-        ):
+        """Run a statement, or copy what it made in another test, if it can be repeated; not once there is a job."""
+        beginning, path = self._beginning, self.on_disk(self.upstream_path)
+        if beginning and (self.job or not beginning.run(statement, path, lambda: self._run(statement))):
             self._beginning = None
         return self._beginning is not None
 

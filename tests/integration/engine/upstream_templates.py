@@ -54,27 +54,28 @@ class BeginningUpstream:
     An upstream as long as only statements that can be repeated have made it.
 
     :param templates: what other tests made.
-    :param path: where the table lies.
     """
 
-    def __init__(self, templates: UpstreamTemplates, path: Path) -> None:
+    def __init__(self, templates: UpstreamTemplates) -> None:
         self._templates = templates
-        self._path = path
         self._statements: tuple[str, ...] = ()
-        self._left: Logged = logged(path)
+        self._left: tuple[Path, Logged] | None = None
 
-    def run(self, statement: str, run: Callable[[], object]) -> bool:
+    def run(self, statement: str, path: Path, run: Callable[[], object]) -> bool:
         """
         Run a statement, or copy what it made elsewhere.
 
-        :param run: runs it.
+        :param path: where the table lies.
+        :param run: runs the statement.
         :return: whether the statements so far can be repeated; if not, nothing was done.
         """
-        if logged(self._path) != self._left or _UNREPEATABLE.search(statement):
+        is_new = self._left is None and statement.startswith("CREATE") and not path.exists()
+        is_as_left = self._left == (path, logged(path))
+        if not (is_new or is_as_left) or _UNREPEATABLE.search(statement):
             return False
         statements = (*self._statements, statement)
-        if not self._templates.restore(statements, self._path):
+        if not self._templates.restore(statements, path):
             run()
-            self._templates.keep(statements, self._path)
-        self._statements, self._left = statements, logged(self._path)
+            self._templates.keep(statements, path)
+        self._statements, self._left = statements, (path, logged(path))
         return True
