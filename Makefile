@@ -12,7 +12,7 @@ LOWEST := constraints/lowest-python-3.11.txt
 UV   := uv==0.13.8
 ARGS ?=
 
-# Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug. tests/conftest.py decides on the order.
+# Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug. tests/selection.py decides on the order.
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 # One of three waits for Spark, for Airflow or for a page.
 SLOW_SIDE_BY_SIDE := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
@@ -40,7 +40,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo demo-cdc demo-source airflow test test-fast test-slow test-smoke test-other-pythons test-exhaustive coverage s3-server check check-format \
-        check-lint check-imports check-types check-hooks check-docs check-dependencies check-lowest imports-and-fast-tests format \
+        check-lint check-imports check-types check-hooks check-docs check-seconds check-dependencies check-lowest imports-and-fast-tests format \
         bench bench-quick faults faults-full mutation docs lock dist clean
 .NOTPARALLEL:
 
@@ -121,7 +121,7 @@ test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)
 
-check: check-format check-lint check-imports check-types check-hooks check-docs check-dependencies ## check format, lint, imports, types, docs, dependencies
+check: check-format check-lint check-imports check-types check-hooks check-docs check-seconds check-dependencies ## check format, lint, imports, types, docs, tests' seconds, dependencies
 
 check-format: install ## check that the code is formatted
 	$(BIN)/ruff format --check $(CODE)
@@ -142,6 +142,9 @@ check-hooks: install ## check that the commit hooks run the three targets above
 
 check-docs: install ## build the documentation's site strictly, into a temporary folder
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(MKDOCS) build --quiet --site-dir "$$folder"
+
+check-seconds: install ## check that no file of tests takes longer than its budget, by the record in tests/seconds.json
+	$(BIN)/python -m tests.seconds
 
 check-dependencies: install ## check the lock file, and audit it (REQUIRE_AUDIT=1 fails if no service answers)
 	$(BIN)/python scripts/check_dependencies.py

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from airflow_backfill_provider.core import crash_points
-from tests import local_files
+from tests import local_files, seconds, selection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,10 +46,25 @@ _SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 # not called most: in its usual way it takes half of the time of the first minutes. What the first compiler makes of all
 # the classes does not fit into the usual memory for compiled code, and Java would drop it and compile it again.
 _LONG_LIVED = {
-    "SPARK_SUBMIT_OPTS": "-Xms2g -XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=25000 "
+    "SPARK_SUBMIT_OPTS": "-Xms2g -XX:+UseParallelGC -XX:MetaspaceSize=512m -XX:ReservedCodeCacheSize=512m "
+    "-XX:Tier4InvocationThreshold=25000 "
     "-XX:Tier4MinInvocationThreshold=5000 -XX:Tier4CompileThreshold=50000 -XX:Tier4BackEdgeThreshold=200000"
 }
 os.environ.update(_SHORT_LIVED)
+
+
+def _memory() -> str:
+    """
+    Return how much memory the tests' own JVM gets: a quarter of what there is, from 2 to 4 GB.
+
+    Killed clients leave sessions and cached tables behind, so that what it cannot free grows to more than a gigabyte.
+    With 2 GB, it spent a quarter of its time on collecting garbage.
+    """
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (most := limit.read_text(encoding="utf-8").strip()).isdecimal():
+        whole = min(whole, int(most))
+    return f"{min(max(whole >> 32, 2), 4)}g"
 
 
 # The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it. And no test looks
@@ -66,6 +80,10 @@ _DEFAULTS = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
+    # A text of each plan, for the same pages: the shortest one.
+    "spark.sql.ui.explainMode": "simple",
+    # Each thread that reads from S3 keeps the session alive in which it started, with the plans of its tables.
+    "spark.hadoop.fs.s3a.analytics.accelerator.physicalio.thread.pool.size": "4",
 }
 (_SPARK_CONF / "spark-defaults.conf").write_text(
     "".join(f"{name} {value}\n" for name, value in {**_DEFAULTS, **local_files.put_into(_SPARK_CONF)}.items()),
@@ -83,31 +101,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="local",
         help="where tests/integration/engine makes its tables: in a local folder, or in a bucket (make s3-server)",
     )
+    parser.addoption(
+        "--record-seconds",
+        action="store_true",
+        help="write into tests/seconds.json how long each file takes (make test-slow ARGS=--record-seconds)",
+    )
 
 
-_WHOLLY_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.(?:slow|spark|airflow|exhaustive)\b", re.MULTILINE)
+def pytest_configure(config: pytest.Config) -> None:
+    """Record how long the tests take, where their results come together."""
+    if config.option.record_seconds and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(seconds.Recorder())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files whose tests are all slow where no slow test is asked for: importing them takes seconds."""
-    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
-        return None
-    return True if _WHOLLY_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
-
-
-LONGEST_FIRST = ("tests/system", "tests/integration")
+    """Leave out files without a test that is asked for."""
+    return True if selection.has_nothing_to_play(collection_path, config.option.markexpr) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     Count everything that starts a JVM or Airflow as slow, and what is exhaustive, too.
 
-    Put files whose single tests take minutes first, so that no process waits for one at the end.
+    Put the longest files first.
     """
     for item in items:
         if any(item.get_closest_marker(marker) for marker in ("spark", "airflow", "exhaustive")):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in LONGEST_FIRST])
+        if item.get_closest_marker("slow") and not selection.says_that_tests_are_slow(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is slow, but nothing in its file says so; mark it there")
+    took = seconds.recorded()
+    items.sort(key=lambda item: selection.rank(item.nodeid, took))
 
 
 @pytest.fixture(scope="session")
@@ -120,6 +144,7 @@ def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Spa
     own = tmp_path_factory.getbasetemp()
     folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     conf = {
+        "spark.driver.memory": _memory(),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }

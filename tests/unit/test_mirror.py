@@ -212,6 +212,9 @@ OTHERS = {
     "state/test_damage.py": "damage to any control table",
     "state/test_long_haul.py": "all control tables after many epochs",
     "test_lifeline.py": "a helper of these tests",
+    "test_seconds.py": "the record of the tests' seconds",
+    "test_selection.py": "which files of tests a run imports",
+    "test_upstream_templates.py": "a helper of the tests on Spark",
     "test_house.py": "rules for all files of code",
     "test_mirror.py": "these tests themselves",
 }

@@ -68,10 +68,25 @@ def stages(on_page: ObservedJob) -> set[SplitStage]:
     return {split.stage for split in splits}
 
 
+def test_a_dag_reads_a_topic_with_the_login_of_airflows_connection(
+    orders_topic: TopicOrders, about_topic: pytest.MonkeyPatch, run_dag: RunDag
+) -> None:
+    """I1, from the creation of the view until it is finished; its splits are on the page."""
+    about_topic.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
+    on_page = ObservedJob(lambda: BackfillHook().open(str(orders_topic.file)))
+    assert not on_page.look().created
+    first = run_dag("backfill_scheduled")
+    assert first.state == "success"
+    assert sum(summary["rows"] for summary in first.results("backfill.run_epoch", 2)) == 100
+    assert orders_topic.view() == orders_topic.expected()
+    assert stages(on_page) == {SplitStage.FINISHED}
+
+
+@pytest.mark.exhaustive
 def test_the_dags_run_a_backfill_of_a_topic_from_creation_to_cancellation(
     orders_topic: TopicOrders, about_topic: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:
-    """One test, because every step builds on the one before."""
+    """One test, because every step builds on the one before; `test_postgres.py` has the same steps in `make test`."""
     about_topic.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
     on_page = ObservedJob(lambda: BackfillHook().open(str(orders_topic.file)))
     assert not on_page.look().created

@@ -99,12 +99,6 @@ def test_the_dags_run_a_backfill_of_a_database_from_creation_to_cancellation(
     assert shop.backfill.store.barriers()[-1].rate_limit == 10
     assert shop.view() == shop.expected()
 
-    watched = run_dag("backfill_watch")
-    assert watched.state == "success"
-    report = watched.result("report")
-    assert (report["finished"], report["lag_versions"], report["lag_seconds"]) == (True, 0, 0)
-    assert run_dag("backfill_watchdog").state == "success"
-
     DeltaTable(shop.backfill.job.materialized_view).delete("order_id = 3")
     verified = run_dag("backfill_verify")
     assert verified.state == "success"
@@ -116,6 +110,19 @@ def test_the_dags_run_a_backfill_of_a_database_from_creation_to_cancellation(
     cancelled = run_dag("backfill_manual", {"job": str(shop.file), "epochs": 3, "mutation": "cancel"})
     assert cancelled.state == "success"
     assert not shop.has_slot(), "the server keeps no log for it"
+
+
+@pytest.mark.exhaustive
+def test_a_view_of_a_database_is_watched(shop: ShopOrders, about_shop: pytest.MonkeyPatch, run_dag: RunDag) -> None:
+    """Once it is finished, nothing of it is late; `test_dags.py` watches one of a Delta table in `make test`."""
+    about_shop.setenv("AIRFLOW_BACKFILL_BARRIERS", "3")
+    assert run_dag("backfill_scheduled").state == "success"
+    watched = run_dag("backfill_watch")
+    assert watched.state == "success"
+    report = watched.result("report")
+    assert (report["finished"], report["lag_versions"], report["lag_seconds"]) == (True, 0, 0)
+    assert run_dag("backfill_watchdog").state == "success"
+    run_dag("backfill_manual", {"job": str(shop.file), "epochs": 1, "mutation": "cancel"})
     assert run_dag("backfill_watchdog").state == "success"
 
 

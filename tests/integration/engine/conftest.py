@@ -12,6 +12,7 @@ from airflow_backfill_provider.runtime.spark_settings import storage_options_to_
 from demo.s3_server import S3Server
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.local_tests import reason_to_be_local
+from tests.integration.engine.upstream_templates import UpstreamTemplates
 from tests.integration.s3.bucket import BucketLakehouse
 from tests.integration.s3.server import running_s3
 
@@ -32,13 +33,25 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def upstream_templates(tmp_path_factory: pytest.TempPathFactory) -> UpstreamTemplates:
+    """The upstreams that tests of this process have made."""
+    return UpstreamTemplates(tmp_path_factory.mktemp("upstreams"))
+
+
 @pytest.fixture
 def lakehouse(
-    request: pytest.FixtureRequest, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    lake: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    upstream_templates: UpstreamTemplates,
 ) -> Lakehouse:
     """An empty lakehouse, in a local folder, or in a bucket with ``--store s3``."""
     if request.config.option.store == "local":
-        return Lakehouse(spark, lake)
+        local = Lakehouse(spark, lake)
+        local.copy_from(upstream_templates)
+        return local
     server: S3Server = request.getfixturevalue("bucket")
     for name, value in storage_options_to_environment(server.storage_options).items():
         # Attempts in processes of their own find them there.

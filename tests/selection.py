@@ -1,0 +1,49 @@
+"""Which files of tests a run imports, and in which order it plays them. Importing all of them takes 20 seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+SLOW_RUNS = frozenset({"slow and not exhaustive", "exhaustive", "smoke"})
+"""The expressions of markers with which `make` asks for slow tests alone."""
+
+_WHOLLY_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.(?:slow|spark|airflow|exhaustive)\b", re.MULTILINE)
+_PARTLY_SLOW = re.compile(r"\bmark\.(?:slow|spark|airflow|exhaustive|smoke)\b|exhaustive\w*\(")
+
+LONG = 10
+"""From so many seconds on, it matters when a file is played."""
+
+
+def has_nothing_to_play(file: Path, markers: str) -> bool:
+    """
+    Return whether a run can leave out a file of tests without importing it.
+
+    :param markers: the expression of markers that the run asks for.
+    """
+    if file.suffix != ".py" or not file.name.startswith("test_"):
+        return False
+    if markers == "not slow":
+        return _WHOLLY_SLOW.search(file.read_text(encoding="utf-8")) is not None
+    return markers in SLOW_RUNS and not says_that_tests_are_slow(file)
+
+
+@cache
+def says_that_tests_are_slow(file: Path) -> bool:
+    """Return whether the text of a file marks any test as slow; runs of slow tests look only into those that do."""
+    return _PARTLY_SLOW.search(file.read_text(encoding="utf-8")) is not None
+
+
+def rank(test: str, seconds: Mapping[str, float]) -> float:
+    """
+    Return where a test belongs: the longest files first, so that no process plays one while others have nothing to do.
+
+    Other files, and tests of one file, stay in the order in which they are.
+
+    :param test: the test's id.
+    :param seconds: how long files took.
+    """
+    took = seconds.get(test.partition("::")[0], 0.0)
+    return -took if took >= LONG else 0.0
