@@ -36,8 +36,8 @@ _RECORDS_LOST = re.compile(
 """The error of a read whose records were removed from a topic after it was planned; it may have a condition."""
 
 _NO_INSTANT = re.compile(
-    r"\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] Record at topic (?P<topic>\S+) partition (?P<partition>\d+) "
-    r"offset (?P<offset>\d+) has"
+    r"KafkaIllegalStateException: (?:\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] )?Record at topic (?P<topic>\S+) "
+    r"partition (?P<partition>\d+) offset (?P<offset>\d+) has timestamp value"
 )
 """The error of a record whose timestamp overflows in microseconds; of the same class as a lost record."""
 
