@@ -8,8 +8,11 @@ without Spark are fast.
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -63,6 +66,25 @@ def main() -> None:
         sys.exit(interrupted().exit_code)
 
 
+def command_line() -> None:
+    """
+    Run the command line, and end the process without tearing the interpreter down.
+
+    While it is torn down, a thread of Arrow's that lets go of a Python object aborts the process.
+    """
+    code: object = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way to run them
+    for stream in (sys.stdout, sys.stderr):
+        # Whoever read them may be gone.
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
 def _print_version(value: bool) -> None:  # noqa: FBT001 - a callback of typer
     if value:
         typer.echo(f"airflow-backfill {__version__}")
@@ -85,4 +107,4 @@ def program(
 
 
 if __name__ == "__main__":
-    main()
+    command_line()

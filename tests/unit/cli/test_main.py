@@ -71,3 +71,16 @@ def test_a_program_that_is_interrupted_anywhere_ends_with_one_line(monkeypatch, 
     with pytest.raises(SystemExit) as end:
         main()
     assert (end.value.code, capsys.readouterr().err.count("\n")) == (130, 1)
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["no-such-command"], 2)])
+def test_the_process_ends_with_the_commands_code_after_all_output_and_what_is_registered_for_the_end(arguments, code):
+    program = (
+        "import atexit, sys\n"
+        "from airflow_backfill_provider.cli.main import command_line\n"
+        "atexit.register(print, 'the end')\n"
+        f"sys.argv[1:] = {arguments}\n"
+        "command_line()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (code, "the end")
