@@ -63,7 +63,7 @@ def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[s
         value if types[name].startswith("{") else value.cast(types[name])
         for value, name in zip(columns, names, strict=True)
     ]
-    return F.pmod(F.hash(*values), F.lit(settings.definition.vnode_count))
+    return _vnode_of_values(settings, values)
 
 
 def vnode_of_unit(settings: JobSettings, columns: Sequence[Column], types: Sequence[str]) -> Column:
@@ -74,7 +74,11 @@ def vnode_of_unit(settings: JobSettings, columns: Sequence[Column], types: Seque
     :param types: their types as of the job's creation.
     """
     values = [value.cast(kind) for value, kind in zip(columns, types, strict=True)]
-    return F.pmod(F.hash(*values), F.lit(settings.definition.vnode_count)) if values else F.lit(0)
+    return _vnode_of_values(settings, values) if values else F.lit(0)
+
+
+def _vnode_of_values(settings: JobSettings, values: Sequence[Column]) -> Column:
+    return F.pmod(F.hash(*values), F.lit(settings.definition.vnode_count))
 
 
 class _Read:

@@ -36,6 +36,7 @@ from airflow_backfill_provider.execution.named_tables import place, register_vie
 from airflow_backfill_provider.execution.tables import TableOpener
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.view_identity import OWNER_PROPERTY, ViewIdentity
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS
 
 CHECKED_AT_CREATION = 10_000_000
@@ -93,8 +94,7 @@ class SparkEngine:
         self._tables.view(job).require_usable(job.name, incarnations)
         if not incarnations:
             require_exclusive_places(self._spark, job.view_location, job.state, self._storage_options)
-        table = self._tables.upstream(job).as_created(upstream)
-        job_rows = JobRows.of(job, self._tables.reader(job, table), upstream)
+        table, job_rows = self._read_by(job, upstream)
         with epoch_errors(f"checking job {job.name}"):
             is_checked = job_rows.reader.keys_are_unique
             if table.present is not None:
@@ -117,11 +117,15 @@ class SparkEngine:
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
         pin_settings(self._spark)
-        table = self._tables.upstream(job).as_created(upstream)
-        job_rows = JobRows.of(job, self._tables.reader(job, table), upstream)
+        _, job_rows = self._read_by(job, upstream)
         schema = self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).schema()
         types = TableSchema.of(schema.json()).types
         return tuple(ViewColumn(name=name, type=kind) for name, kind in types.items())
+
+    def _read_by(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[Source, JobRows]:
+        """Return the upstream of a job that is not created yet, and its rows in the key's order."""
+        table = self._tables.upstream(job).as_created(upstream)
+        return table, JobRows.of(job, self._tables.reader(job, table), upstream)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """

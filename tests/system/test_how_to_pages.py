@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from docs.blocks import ROOT, blocks_of, run_by
 from tests.ports import free_port
+from tests.system.shell import typed
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
@@ -40,17 +40,7 @@ class Reader:
 
     def types(self, command: str) -> str:
         """Run a command, which must succeed."""
-        done = subprocess.run(
-            ["/bin/bash", "-c", command],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return typed(command, self.folder, self.environment)
 
     def follows(self, page: str) -> list[str]:
         """Run the commands of a page, from top to bottom."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from docs.blocks import ROOT, run_by
+from tests.system.shell import typed
 
 pytestmark = pytest.mark.slow
 
@@ -63,18 +64,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> tuple[Pa
 
 def run(elsewhere: tuple[Path, dict[str, str]], command: str) -> str:
     """Run a command line there; it must succeed."""
-    folder, environment = elsewhere
-    done = subprocess.run(
-        ["/bin/bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return typed(command, *elsewhere)
 
 
 def test_the_five_lines_begin_the_tutorial_and_the_first_installs():

@@ -41,8 +41,9 @@ class Postgres(SourceKind[PostgresUpstream, "PostgresSource"]):
         """Open a table; the database is asked on demand."""
         require_driver(self.name)
         from airflow_backfill_provider.sources.postgres.source import PostgresSource
+        from airflow_backfill_provider.sources.postgres.table import PostgresTable
 
-        return PostgresSource(upstream, storage_options)
+        return PostgresSource(PostgresTable(upstream, storage_options))
 
     def explained(self, failure: SparkFailure, what: str) -> BackfillError | None:
         """Return the error of a database over whose connection rows are read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from airflow_backfill_provider.core.errors import (
@@ -29,7 +29,6 @@ from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
 from airflow_backfill_provider.sources.postgres.column_identity import pinned_numbers
-from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
@@ -44,20 +43,13 @@ class PostgresSource(Source):
     """
     A table. An offset is an LSN of the database.
 
-    :param upstream: the definition, with the defaults of a job.
-    :param storage_options: options of the object store of the change log, as deltalake takes them.
-    :param created: the table with the columns that a job uses, as of the job's creation; ``None`` without a job.
+    :param table: what each part of the source asks.
     """
 
-    def __init__(
-        self,
-        upstream: PostgresUpstream,
-        storage_options: Mapping[str, str] | None = None,
-        created: ResolvedUpstream | None = None,
-    ) -> None:
-        self.table = PostgresTable(upstream, storage_options, created)
-        self.upstream, self.created = upstream, created
-        self.database, self.slot, self.log = self.table.database, self.table.slot, self.table.log
+    def __init__(self, table: PostgresTable) -> None:
+        self.table = table
+        self.upstream, self.created = table.upstream, table.created
+        self.database, self.slot, self.log = table.database, table.slot, table.log
 
     @property
     def location(self) -> str:
@@ -66,7 +58,7 @@ class PostgresSource(Source):
 
     def as_created(self, upstream: ResolvedUpstream) -> PostgresSource:
         """Return the table for a job, whose reader leaves out all columns that the job does not use."""
-        return PostgresSource(self.upstream, self.table.storage_options, upstream)
+        return PostgresSource(PostgresTable(self.upstream, self.table.storage_options, upstream))
 
     # ------------------------------------------------------------------------------------------------- history
 

@@ -19,6 +19,7 @@ from airflow_backfill_provider.sources.postgres import Postgres
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.postgres.table import PostgresTable
 from demo.postgres.cluster import HOST, SUPERUSER, give, run_program
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.variants import exhaustive
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 
 def source_of(table: str = "public.orders") -> PostgresSource:
-    return PostgresSource(PostgresUpstream(connection="shop_db", table=table, slot="x", key=["id"]))
+    return PostgresSource(PostgresTable(PostgresUpstream(connection="shop_db", table=table, slot="x", key=["id"])))
 
 
 def refusal(uri: str, monkeypatch: pytest.MonkeyPatch, table: str = "public.orders") -> str:

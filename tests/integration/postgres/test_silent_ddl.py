@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.postgres.table import PostgresTable
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.spark
@@ -128,7 +129,7 @@ class made:  # noqa: N801 - a context manager
             self.database.execute(statement)
         self.database.execute(f"INSERT INTO orders SELECT i, {ROW} FROM generate_series(1, 5) i")
         upstream = PostgresUpstream(connection="shop_db", table="public.orders", key=("id",), as_text=("place",))
-        self.source = PostgresSource(upstream.for_job(self.database.info.dbname, str(self.folder)))
+        self.source = PostgresSource(PostgresTable(upstream.for_job(self.database.info.dbname, str(self.folder))))
         described = self.source.at()
         begin = self.source.begin(self.database.info.dbname).offset
         created = ResolvedUpstream(

@@ -11,6 +11,7 @@ from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.postgres import watch
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.postgres.table import PostgresTable
 from tests.integration.postgres.shop import Shop
 
 pytestmark = pytest.mark.spark
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 def watch_of(table: str = "public.orders") -> SourceWatch:
     upstream = PostgresUpstream(connection="shop_db", table=table, key=("id",))
-    return PostgresSource(upstream.for_job("watched", "/nowhere")).watch()
+    return PostgresSource(PostgresTable(upstream.for_job("watched", "/nowhere"))).watch()
 
 
 def looked(found: SourceWatch) -> Offset:
