@@ -14,11 +14,10 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings, ViewColumn
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.shapes import KINDS
-from airflow_backfill_provider.sources.debezium.source import DebeziumSource
+from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
-from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.upserts.source import UpsertsSource
 from airflow_backfill_provider.strategies.choice import choose_strategy
 from tests.builders import Orders, barrier_of, job_of, settings_of
@@ -95,8 +94,7 @@ def test_auto_chooses_among_the_strategies_of_the_shape(tmp_path, monkeypatch):
 def test_an_upstream_whose_changes_lack_old_values_is_refused_with_what_to_do(upstream, said):
     """I6: without them, a row that changes its group stays in the old one."""
     job = job_of(query=QUERY, upstream=upstream)
-    opened = {"postgres": PostgresSource, "debezium": DebeziumSource, "upserts": UpsertsSource}[job.upstream.kind]
-    source = opened(job.upstream)
+    source = open_source(job.upstream)
     described = UpstreamDescription(location=source.location, offset=Offset(1), table_id="t", types=TYPES)
     with pytest.raises(InvalidJobError, match=said) as refused:
         choose_strategy(job, source, described)
