@@ -67,7 +67,7 @@ $(VENV)/.project: pyproject.toml $(VENV)/.packages
 	$(BIN)/pip check
 	@touch $@
 
-$(VENV)/.jars: airflow_backfill_provider/runtime/jars.py scripts/fetch_broker_jars.py $(VENV)/.project
+$(VENV)/.jars: airflow_backfill_provider/applications/jars.py scripts/fetch_broker_jars.py $(VENV)/.project
 	$(BIN)/airflow-backfill fetch-jars
 	$(BIN)/python -m scripts.fetch_broker_jars
 	@touch $@

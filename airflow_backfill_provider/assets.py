@@ -16,7 +16,7 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, AssetWatcher, Context
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 
 VIEW_GROUP = "materialized_view"

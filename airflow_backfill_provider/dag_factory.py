@@ -9,8 +9,8 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.jobs.planning.markdown import definition_markdown
 from airflow_backfill_provider.operators.approval import ApproveBackfillOperator
-from airflow_backfill_provider.planning.markdown import definition_markdown
 from airflow_backfill_provider.task_group import BackfillTaskGroup, ParallelBackfillTaskGroup
 
 DEFAULT_ARGUMENTS = {

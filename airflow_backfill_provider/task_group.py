@@ -19,7 +19,7 @@ from airflow_backfill_provider.operators.rebuild import RunRebuildEpochsOperator
 from airflow_backfill_provider.operators.shared_epoch import (
     ApplyChangesOperator,
     EpochSummaryOperator,
-    ReadSnapshotOperator,
+    ReadChunkPartOperator,
 )
 
 
@@ -149,7 +149,7 @@ def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any
     with TaskGroup(f"epoch_{number}") as epoch:
         inject = InjectBarrierOperator(task_id="inject", **about)
         changes = ApplyChangesOperator(task_id="apply_changes", barrier=inject.output, **about, **spark)
-        parts = ReadSnapshotOperator.partial(
+        parts = ReadChunkPartOperator.partial(
             task_id="read_snapshot",
             map_index_template="{{ part }}",
             # These task runs must be parallel; the DAG's default arguments allow one task run of each task.

@@ -21,19 +21,19 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.hooks.spark_application import application_path
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime import class_archive
-from airflow_backfill_provider.runtime.collector import SERIAL
-from airflow_backfill_provider.runtime.spark_settings import (
+from airflow_backfill_provider.applications import class_archive
+from airflow_backfill_provider.applications.collector import SERIAL
+from airflow_backfill_provider.applications.spark_settings import (
     DELTA_PACKAGE,
     FIRST_COMPILER_ALONE,
     jars_folder,
     java_command,
     spark_conf,
 )
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.hooks.spark_application import application_path
+from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.measuring import RESULTS, save_figures
 from bench.submitting import MASTER, Submission, submit
 

@@ -24,7 +24,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.triggers import watched_job

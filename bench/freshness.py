@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.comparison.contestants import REQUESTER, SKIPPING, JobVariant
 from bench.comparison.peers import changes_of, make_view, merge_changes
 from bench.comparison.race import fingerprint
@@ -107,7 +107,7 @@ def _refreshes(spark: SparkSession, folder: Path, workload: Workload, variant: J
 def _epoch(backfill: Backfill, engine: SparkEngine) -> EpochCommit:
     barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=REQUESTER).barrier
     assert barrier is not None
-    return protocol.run_barrier(barrier, store=backfill.store, engine=engine)
+    return protocol.run_epoch(barrier, store=backfill.store, engine=engine)
 
 
 def _timed(step: Callable[[], object]) -> tuple[float, object]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from bench.measuring import ORDERED, RANDOM, Epoch, change_upstream, create, make_upstream, measure, save, session
 
 ROWS = int(os.environ.get("BENCH_GROWTH_ROWS", "250000"))

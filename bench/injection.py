@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.backfill import Backfill
 
 if __name__ == "__main__":
     backfill = Backfill.at(sys.argv[1])

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.offset import HistoryPoint
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
-from airflow_backfill_provider.protocol import utc_now
+from airflow_backfill_provider.core.clock import utc_now
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write

@@ -14,12 +14,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.spark_session import start_session
+from airflow_backfill_provider.applications.spark_session import start_session
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 
 ROWS_PER_FILE = 100_000
 RESULTS = Path(".bench")
@@ -137,7 +137,7 @@ def measure(engine: SparkEngine, backfill: Backfill, requester: Requester = REQU
     injected = time.perf_counter()
     if barrier is None:
         return None
-    commit = protocol.run_barrier(barrier, store=store, engine=engine)
+    commit = protocol.run_epoch(barrier, store=store, engine=engine)
     done = time.perf_counter()
     return Epoch(
         backfill.job.name,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.plugin import observed_job
 from bench.made_jobs import WIDE_VNODES, make_job
 

@@ -22,12 +22,12 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.lake.object_store import hadoop_settings
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.store.object_store import hadoop_settings
 from bench.made_jobs import make_half_read_job
 from bench.many_files import make_log
 from bench.measuring import REQUESTER, change_upstream, make_upstream, save_figures, session
@@ -176,7 +176,7 @@ class _Job:
 
     def _run(self) -> None:
         assert self._barrier is not None
-        protocol.run_barrier(self._barrier, store=self._backfill.store, engine=self._engine)
+        protocol.run_epoch(self._barrier, store=self._backfill.store, engine=self._engine)
 
     def _step(self, name: str, action: Callable[[], object]) -> None:
         self._steps.append(_step(self._place, name, action))

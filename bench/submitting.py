@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_backfill_provider.runtime.spark_settings import spark_conf, spark_environment
+from airflow_backfill_provider.applications.spark_settings import spark_conf, spark_environment
 
 MASTER = "local[*]"
 

@@ -20,9 +20,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.lake.version_watch import Versions
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.lake.log.version_watch import Versions
 from airflow_backfill_provider.state.store import BackfillStore
 from bench.made_jobs import make_job
 from bench.measuring import RESULTS

@@ -25,13 +25,13 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.applications.connect import ConnectSession, connected, server_version
+from airflow_backfill_provider.applications.connect_engine import ConnectEngine
+from airflow_backfill_provider.applications.local_engine.server import start_engine, stop_engine
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.connect import ConnectSession, connected, server_version
-from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
-from airflow_backfill_provider.runtime.local_engine.server import start_engine, stop_engine
+from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.measuring import create, save_figures
 
 PORT = 15802
@@ -116,7 +116,7 @@ def _pin(backfill: Backfill) -> Barrier:
 
 
 def _run(backfill: Backfill, engine: ConnectEngine) -> None:
-    protocol.run_barrier(_pin(backfill), store=backfill.store, engine=engine)
+    protocol.run_epoch(_pin(backfill), store=backfill.store, engine=engine)
 
 
 def _run_process(backfill: Backfill, remote: Remote) -> None:

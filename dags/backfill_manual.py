@@ -20,7 +20,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, TaskGroup, task
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
-from airflow_backfill_provider.core.job import MAX_VNODE_COUNT, BackfillJob
+from airflow_backfill_provider.core.job.definition import MAX_VNODE_COUNT, BackfillJob
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
@@ -165,7 +165,7 @@ def choose_job(params: dict[str, Any] | None = None) -> dict[str, Any]:
 
     from airflow_backfill_provider.hooks.backfill import load_job
     from airflow_backfill_provider.hooks.errors import airflow_errors
-    from airflow_backfill_provider.lake.allowed_roots import require_restricted
+    from airflow_backfill_provider.lake.store.allowed_roots import require_restricted
 
     chosen = params or {}
     definition = chosen.get("definition") or chosen.get("job")

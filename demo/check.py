@@ -15,8 +15,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.lake.object_store import hadoop_settings
-from airflow_backfill_provider.runtime.spark_settings import spark_conf, storage_options_from_environment
+from airflow_backfill_provider.applications.spark_settings import spark_conf, storage_options_from_environment
+from airflow_backfill_provider.lake.store.object_store import hadoop_settings
 
 _SIDE = "__side"
 

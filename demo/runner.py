@@ -10,9 +10,9 @@ from types import FrameType
 
 from rich.console import Console
 
+from airflow_backfill_provider.applications.collector import SERIAL
+from airflow_backfill_provider.applications.spark_settings import FIRST_COMPILER_ALONE, require_java
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.runtime.collector import SERIAL
-from airflow_backfill_provider.runtime.spark_settings import FIRST_COMPILER_ALONE, require_java
 from demo.folder import DemoError, fresh_folder
 from demo.processes import Processes
 from demo.run import DemoRun

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from airflow_backfill_provider.cli.views import ProgressView, progress_view
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.status import JobStatus
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.status.job_status import JobStatus
+from airflow_backfill_provider.jobs.backfill import Backfill
 from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
 from demo.folder import DemoError, short_path

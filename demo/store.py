@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from airflow_backfill_provider.core.connections import variable_of
-from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE, storage_options_to_environment
+from airflow_backfill_provider.applications.spark_settings import (
+    STORAGE_OPTIONS_VARIABLE,
+    storage_options_to_environment,
+)
+from airflow_backfill_provider.core.job.connections import variable_of
 from demo.folder import DemoError, program, short_path
 from demo.processes import free_port
 from demo.run import DemoRun

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier, decoded
-from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.protocol import creation, mutations
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.jobs import creation, mutations
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
-from airflow_backfill_provider.verification.verifier import compare_now
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import table
 
@@ -85,7 +85,7 @@ class Example:
     """An upstream, a job on it with the strategy ``arrangement``, and the job's epochs."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        from airflow_backfill_provider.execution.spark_engine import SparkEngine
+        from airflow_backfill_provider.engine.spark_engine import SparkEngine
 
         self.spark = spark
         self.engine = SparkEngine(spark)
@@ -122,34 +122,34 @@ class Example:
 
         self.change_upstream(1)
         barrier = self.inject(1)
-        self.show(barrier, protocol.run_barrier(barrier, store=store, engine=self.engine))
+        self.show(barrier, protocol.run_epoch(barrier, store=store, engine=self.engine))
         self.blocks["arrangement epoch 1 log"] = self.arranged(1)
 
         self.change_upstream(2)
         mutations.rescale_job(2, store=store, requested_by=YOU)
         barrier = self.inject(2)
-        self.require(protocol.run_changes(barrier, store=store, engine=self.engine) is None)
-        self.require(protocol.run_part(barrier, 1, store=store, engine=self.engine) is None)
-        self.show(barrier, protocol.run_part(barrier, 0, store=store, engine=self.engine))
+        self.require(protocol.apply_changes(barrier, store=store, engine=self.engine) is None)
+        self.require(protocol.read_chunk_part(barrier, 1, store=store, engine=self.engine) is None)
+        self.show(barrier, protocol.read_chunk_part(barrier, 0, store=store, engine=self.engine))
 
         self.change_upstream(3)
         barrier = self.inject(3)
-        self.require(protocol.run_changes(barrier, store=store, engine=self.engine) is None)
+        self.require(protocol.apply_changes(barrier, store=store, engine=self.engine) is None)
         crash_points.install(_die_after_the_append)
         try:
-            protocol.run_part(barrier, 1, store=store, engine=self.engine)
+            protocol.read_chunk_part(barrier, 1, store=store, engine=self.engine)
         except DiedError:
             self.blocks["arrangement epoch 3 died"] = self.view_log(3) + "\n" + self.barrier_log(3)
         finally:
             crash_points.install(None)
-        self.require(protocol.run_part(barrier, 0, store=store, engine=self.engine) is None)
+        self.require(protocol.read_chunk_part(barrier, 0, store=store, engine=self.engine) is None)
         self.change_upstream(4)
-        self.show(barrier, protocol.run_part(barrier, 1, store=store, engine=self.engine))
+        self.show(barrier, protocol.read_chunk_part(barrier, 1, store=store, engine=self.engine))
         self.blocks["arrangement epoch 3 redone"] = self.view_log(3) + "\n" + self.barrier_log(3)
 
         mutations.rescale_job(1, store=store, requested_by=YOU)
         barrier = self.inject(4)
-        self.show(barrier, protocol.run_barrier(barrier, store=store, engine=self.engine))
+        self.show(barrier, protocol.run_epoch(barrier, store=store, engine=self.engine))
         self.finish()
         return self.blocks
 

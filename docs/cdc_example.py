@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.planner import plan_parts
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.next_chunk import choose_parts
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.strategies.cdc.files import Reading
-from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, rows_left
+from airflow_backfill_provider.strategies.cdc.next_chunk import ranges_to_read, rows_left
 from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
 from docs.example_change_log import ExampleChangeLog, Image, net, settled
 from docs.example_database import (
@@ -157,7 +157,9 @@ class Example(KeyIndex):
             all(self.log.mark(_mark_of(reading.epoch)) is not None for reading in self.readings), "marks are landed"
         )
         unread_here = KeyRange(unread[0].after, self.readings[-1].covered.up_to)
-        (part,) = plan_parts(self._statistics(), unread=[[unread_here]], rate_limit=RATE_LIMIT, order=ORDER, keys=self)
+        (part,) = choose_parts(
+            self._statistics(), unread=[[unread_here]], rate_limit=RATE_LIMIT, order=ORDER, keys=self
+        )
         return tuple(part.ranges)
 
     def _settle(self, name: str, chunk: KeyRange, images: Sequence[Image]) -> dict[int, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind, Texts
 from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedChange, LoggedKind, Texts
 from docs.example_database import BEGINNING, ExampleDatabase
 from docs.generated import table
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.splits import SplitRange
 
 
 class Place(StrEnum):

@@ -15,9 +15,9 @@ from pathlib import Path
 from rich.console import Console
 
 from airflow_backfill_provider.cli.planning import show_plan
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.planning.plan import make_plan
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.planning.plan import make_plan
 from docs.generated import main
 
 PAGES = (Path(__file__).parent / "how-to" / "choose-a-strategy.md",)

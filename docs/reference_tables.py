@@ -25,25 +25,25 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.barrier import Barrier, Repair, UpstreamWindow
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
-from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.split_status import SplitStatus
-from airflow_backfill_provider.core.stages import STAGES
-from airflow_backfill_provider.core.status import JobStatus, JobSummary
-from airflow_backfill_provider.core.upstream import KeyColumn
-from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.vnode_map import VnodeSpan
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair, UpstreamWindow
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.epoch.stages import STAGES
+from airflow_backfill_provider.core.job.definition import BackfillJob, KeyBounds, Restriction
+from airflow_backfill_provider.core.job.upstream import KeyColumn
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary
+from airflow_backfill_provider.core.status.split_status import SplitStatus
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
+from airflow_backfill_provider.core.status.vnode_map import VnodeSpan
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
-from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream, SnapshotDefinition
 from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 from airflow_backfill_provider.sources.files.definition import FilesUpstream
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
+from airflow_backfill_provider.sources.shared.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table

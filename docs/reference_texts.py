@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 
 JOB_TYPES = {
     "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",

@@ -13,8 +13,8 @@ import requests
 import yaml
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import mutations
 from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
 from tests.unit.stand_in import Lake, run_epoch
 

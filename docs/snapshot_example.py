@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.sources.numbered_files import NumberedFile
-from airflow_backfill_provider.strategies.snapshot.planning import next_range
+from airflow_backfill_provider.strategies.snapshot.next_chunk import next_range
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END, SnapshotScan
 from docs.generated import main, table
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.keys import Position
+    from airflow_backfill_provider.core.scan.keys import Position
 
 PAGES = (Path(__file__).parent / "concepts" / "examples" / "snapshot.md",)
 RATE_LIMIT = 4

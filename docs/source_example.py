@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, position_of
-from airflow_backfill_provider.core.spark_hash import vnode_of_number
-from airflow_backfill_provider.core.splits import SplitRange, split_progress
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted, position_of
+from airflow_backfill_provider.core.scan.spark_hash import vnode_of_number
+from airflow_backfill_provider.core.scan.splits import SplitRange, split_progress
 from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, next_ranges, places_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan

@@ -21,9 +21,9 @@ from rich.text import Text
 
 from airflow_backfill_provider.cli.views import LiveView, show_status
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.status import JobCondition, JobStatus, VnodeCounts
-from airflow_backfill_provider.core.vnode_map import VnodeSpan
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.status.job_status import JobCondition, JobStatus, VnodeCounts
+from airflow_backfill_provider.core.status.vnode_map import VnodeSpan
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
 COLUMNS = 104

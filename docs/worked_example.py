@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.protocol import creation, mutations
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.jobs import creation, mutations
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources.delta.versions import version_of
-from airflow_backfill_provider.verification.verifier import compare_now
 from docs import arrangement_example, cdc_example, snapshot_example, source_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
@@ -76,7 +76,7 @@ class Example:
     """An upstream, a job on it, and the job's epochs."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        from airflow_backfill_provider.execution.spark_engine import SparkEngine
+        from airflow_backfill_provider.engine.spark_engine import SparkEngine
 
         self.spark = spark
         self.engine = SparkEngine(spark)
@@ -139,7 +139,7 @@ class Example:
         ).barrier
         if barrier is None or barrier.epoch != number:
             raise AssertionError(f"epoch {number} should be pinned, not {barrier}")
-        commit = protocol.run_barrier(barrier, store=store, engine=self.engine)
+        commit = protocol.run_epoch(barrier, store=store, engine=self.engine)
         outcome = compare_now(self.backfill, self.engine)
         if not outcome.equal:
             raise AssertionError(f"I1 does not hold after epoch {number}: {outcome}")
@@ -334,7 +334,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, str]:
 
 def make() -> dict[str, str]:
     """Start Spark, run the examples in a temporary folder, and return the pages' blocks."""
-    from airflow_backfill_provider.runtime.spark_session import start_session
+    from airflow_backfill_provider.applications.spark_session import start_session
 
     with tempfile.TemporaryDirectory() as folder:
         spark = start_session(

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
-from airflow_backfill_provider.core import crash_points, errors
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
 from tests.dying import Died
 from tests.integration.engine import connect_client

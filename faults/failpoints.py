@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from faults.campaign import Campaign, Outcome, Play
 from faults.spark import spark_session
 from faults.table_shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
@@ -69,11 +69,11 @@ def _epoch(lakehouse: Lakehouse) -> None:
 def _run(barrier: Barrier, lakehouse: Lakehouse, engine: SparkEngine) -> None:
     store = lakehouse.backfill.store
     if barrier.parallelism == 1:
-        protocol.run_barrier(barrier, store=store, engine=engine)
+        protocol.run_epoch(barrier, store=store, engine=engine)
         return
-    protocol.run_changes(barrier, store=store, engine=engine)
+    protocol.apply_changes(barrier, store=store, engine=engine)
     for part in range(len(barrier.parts)):
-        protocol.run_part(barrier, part, store=store, engine=engine)
+        protocol.read_chunk_part(barrier, part, store=store, engine=engine)
 
 
 def _hang(lakehouse: Lakehouse, point: CrashPoint, work: Callable[[], object], random: random.Random) -> bool:

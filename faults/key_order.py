@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, Position
-from airflow_backfill_provider.engine.predicates import after, at_or_before
-from airflow_backfill_provider.lake.key_index import arrow_type, in_key_order
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, Position
+from airflow_backfill_provider.lake.files.key_index import arrow_type, in_key_order
+from airflow_backfill_provider.spark.predicates import after, at_or_before
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
+from airflow_backfill_provider.applications.spark_settings import storage_options_to_environment
 from faults.campaign import Campaign, Outcome, Play
 from faults.kills import play_kills
 from faults.spark import spark_session

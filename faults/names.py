@@ -17,9 +17,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.core.sql import text_literal as spark_literal
-from airflow_backfill_provider.lake.rows import text_literal
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.job.sql import text_literal as spark_literal
+from airflow_backfill_provider.lake.files.rows import text_literal
 from airflow_backfill_provider.shapes.row.query import check_query
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session

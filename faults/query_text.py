@@ -19,12 +19,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import TokenKind, spark_tokens
-from airflow_backfill_provider.engine.query import run_query
-from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.core.job.spark_tokens import TokenKind, spark_tokens
 from airflow_backfill_provider.shapes.base import JobQuery
 from airflow_backfill_provider.shapes.row.functions import ROW_FUNCTIONS
 from airflow_backfill_provider.shapes.row.query import RowQuery, check_query
+from airflow_backfill_provider.spark.query import run_query
+from airflow_backfill_provider.spark.session import prepare_session
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
 

@@ -18,8 +18,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.state.store import BackfillStore
 from faults.campaign import Campaign, Outcome, WrongError

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.runtime.spark_session import start_session
+from airflow_backfill_provider.applications.spark_session import start_session
 from tests.connect_server import server_conf
 from tests.ports import free_port
 

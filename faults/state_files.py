@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.state.store import BackfillStore
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from tests.builders import NOW, barrier_of, commit_of, settings_of

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
+from airflow_backfill_provider.applications.spark_settings import storage_options_to_environment
 from faults import store_driver
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from tests.integration.s3.proxy import FailingProxy

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import sys
 
-from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.runtime.spark_session import start_session
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.applications.spark_session import start_session
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.spark.session import prepare_session
 
 MOST_TRIES = 60
 

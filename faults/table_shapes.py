@@ -17,9 +17,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.verification.verifier import compare_now
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from faults.campaign import WrongError
 from tests.builders import Template
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse

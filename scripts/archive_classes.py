@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from airflow_backfill_provider.applications.class_archiver import make_class_archive
 from airflow_backfill_provider.core.errors import SparkUnavailableError
-from airflow_backfill_provider.runtime.class_archiver import make_class_archive
 
 if __name__ == "__main__":
     started = time.monotonic()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from airflow_backfill_provider.applications.jars import JarSet, fetch, fetched
 from airflow_backfill_provider.core.errors import SparkUnavailableError
-from airflow_backfill_provider.runtime.jars import JarSet, fetch, fetched
 
 BROKER = JarSet(
     user="the Kafka broker",

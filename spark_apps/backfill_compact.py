@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from airflow_backfill_provider.runtime.spark_application import compact, run_application
+from airflow_backfill_provider.applications.spark_application import compact, run_application
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Compact the tables of a backfill job, if that is due.")

@@ -17,7 +17,12 @@ import argparse
 import datetime as dt
 import sys
 
-from airflow_backfill_provider.runtime.spark_application import run_application, run_changes, run_epochs, run_part
+from airflow_backfill_provider.applications.spark_application import (
+    apply_changes,
+    read_chunk_part,
+    run_application,
+    run_epochs,
+)
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Run one pinned epoch of a backfill job, or one step of it.")
@@ -33,8 +38,8 @@ if __name__ == "__main__":
     of_epoch = {"state": arguments.state, "epoch": arguments.epoch}
     match arguments.step:
         case "changes":
-            sys.exit(run_application(run_changes, **of_epoch))
+            sys.exit(run_application(apply_changes, **of_epoch))
         case "snapshot":
-            sys.exit(run_application(run_part, **of_epoch, part=arguments.part))
+            sys.exit(run_application(read_chunk_part, **of_epoch, part=arguments.part))
         case _:
             sys.exit(run_application(run_epochs, **of_epoch, epochs=arguments.epochs, until=arguments.until))

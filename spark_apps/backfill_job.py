@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 
-from airflow_backfill_provider.runtime.spark_application import (
+from airflow_backfill_provider.applications.spark_application import (
     create,
     rebuild,
     rebuild_keep_serving,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.runtime.spark_application import repair, run_application, verify
+from airflow_backfill_provider.applications.spark_application import repair, run_application, verify
+from airflow_backfill_provider.core.job.requester import Requester
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Verify the view of a backfill job, or repair what differs in it.")

@@ -17,15 +17,15 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, UpstreamWindow, decoded
-from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey, VnodeDifference
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyOrder, KeyRange, KeyValue, Position
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
-from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification, ReadVnodes
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, UpstreamWindow, decoded
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.core.status.differences import DifferenceKind, DifferingKey, VnodeDifference
+from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification, ReadVnodes
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 

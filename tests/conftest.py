@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core.epoch import crash_points
 from tests import local_files, seconds, selection
 
 if TYPE_CHECKING:

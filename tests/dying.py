@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 
 
 class Died(BaseException):

@@ -34,8 +34,8 @@ def put_into(folder: Path) -> Mapping[str, str]:
 
 
 if __name__ == "__main__":
+    from airflow_backfill_provider.applications.scala_jar import build_jar
     from airflow_backfill_provider.core.errors import SparkUnavailableError
-    from airflow_backfill_provider.runtime.scala_jar import build_jar
 
     try:
         build_jar(SOURCE, JAR)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import EpochFailedError, EpochGivenUpError
-from airflow_backfill_provider.core.keys import KeyField, Position
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.core.scan.keys import KeyField, Position
+from airflow_backfill_provider.lake.files.key_index import arrow_type
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import Logged, in_order, logged

@@ -9,22 +9,23 @@ from contextlib import AbstractContextManager, nullcontext
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.compaction import CompactionPlan
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.scan import VnodeRange
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
-from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
-from airflow_backfill_provider.lake.view_identity import (
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.scan import VnodeRange
+from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.core.status.compaction import CompactionPlan
+from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.tables.view_identity import (
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
     view_identity,
 )
-from airflow_backfill_provider.protocol import EpochWrites, PartWrites, creation
-from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import compared_of
 from tests.plain_source import source_of
 
@@ -72,12 +73,12 @@ class CountingEngine:
         if settings.first_rows is None:
             source_of(settings).ensure_arrangement()
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
+    def run_epoch(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Count everything."""
         changes = self.apply_changes(settings, barrier, since=since)
         rows: Counter[int] = Counter()
         for part in range(len(barrier.parts)):
-            rows.update(self.read_part(settings, barrier, part, since=since).rows)
+            rows.update(self.read_chunk_part(settings, barrier, part, since=since).rows)
         return EpochWrites(dict(rows), sum(changes.rows.values()), rows_added=changes.rows_added)
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
@@ -87,7 +88,7 @@ class CountingEngine:
         changes = source.let_through(barrier).values()
         return PartWrites({0: len(changes)}, rows_added=sum(change.added for change in changes))
 
-    def read_part(
+    def read_chunk_part(
         self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
     ) -> PartWrites:
         """Count one part of the chunk."""
@@ -114,7 +115,7 @@ class CountingEngine:
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""
 
-    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+    def unmark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""
 
     def compare(

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedRead, decoded
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import DuplicateKeyError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyRange, Position
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.key_index import arrow_type
-from airflow_backfill_provider.lake.vnode_hash import vnodes_of
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyRange, Position
+from airflow_backfill_provider.lake.files.key_index import arrow_type
+from airflow_backfill_provider.lake.files.vnode_hash import vnodes_of
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from tests.builders import Key, Logged, commit_file, logged
 from tests.plain_arrangement import Change, PlainArrangement, Row, Rows

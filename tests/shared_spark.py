@@ -18,8 +18,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.runtime.spark_session import start_session
+from airflow_backfill_provider.applications.spark_session import start_session
+from airflow_backfill_provider.spark.session import prepare_session
 from tests.connect_server import server_conf
 from tests.ports import free_port
 

@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.process_group import end_group
-from airflow_backfill_provider.runtime.spark_settings import spark_conf, spark_environment
+from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.spark_settings import spark_conf, spark_environment
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]

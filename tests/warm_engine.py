@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 
-from airflow_backfill_provider.runtime.connect import ConnectSession, server_version
-from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
-from airflow_backfill_provider.runtime.local_engine.server import start_engine, stop_engine
+from airflow_backfill_provider.applications.connect import ConnectSession, server_version
+from airflow_backfill_provider.applications.local_engine.engine_files import EngineRecord
+from airflow_backfill_provider.applications.local_engine.server import start_engine, stop_engine
 from tests.ports import free_port
 
 

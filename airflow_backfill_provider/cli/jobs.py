@@ -7,13 +7,13 @@ import os
 import socket
 from pathlib import Path
 
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import JobNotCreatedError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.protocol.successor_tables import steered
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.successor_tables import active_store
 
 
 def open_job(file: Path) -> Backfill:
@@ -41,15 +41,15 @@ def created_job(file: Path) -> tuple[Backfill, JobSettings]:
     return backfill, backfill.settings()
 
 
-def steered_job(file: Path) -> tuple[Backfill, JobSettings]:
+def active_job(file: Path) -> tuple[Backfill, JobSettings]:
     """
-    Open a created job, to change how it reads history; see :mod:`~airflow_backfill_provider.protocol.mutations`.
+    Open a created job, to change how it reads history; see :mod:`~airflow_backfill_provider.jobs.mutations`.
 
     :returns: the job, and the settings that the change will follow: those of its rebuild, if one grows beside it.
     :raises BackfillError: as :func:`created_job`.
     """
     backfill, _ = created_job(file)
-    return backfill, steered(backfill.store).settings()
+    return backfill, active_store(backfill.store).settings()
 
 
 def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:

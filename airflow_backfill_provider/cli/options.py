@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider.core.errors import InvalidRemoteError
-from airflow_backfill_provider.core.rate_limit import AUTO, GREATEST_RATE_LIMIT, RateLimit
+from airflow_backfill_provider.core.job.rate_limit import AUTO, GREATEST_RATE_LIMIT, RateLimit
 from airflow_backfill_provider.core.remote import Remote, is_remote
 
 

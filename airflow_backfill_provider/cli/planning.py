@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from airflow_backfill_provider.planning.plan import BackfillPlan
-from airflow_backfill_provider.planning.plan_text import COST_COLUMNS, describe_plan
+from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
+from airflow_backfill_provider.jobs.planning.plan_text import COST_COLUMNS, describe_plan
 
 
 def show_plan(plan: BackfillPlan, console: Console) -> None:

@@ -12,14 +12,14 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.views import ProgressView, waits_because
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.engine import Engine
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.engine import Engine
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.status.job_status import JobStatus
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.protocol import Injection
-from airflow_backfill_provider.protocol.backfill import Backfill
 
 RETRIES = 2
 RETRY_SECONDS = 2.0

@@ -13,13 +13,13 @@ from typing import IO, TYPE_CHECKING, Self
 
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote, is_remote
-from airflow_backfill_provider.lake.object_store import hadoop_settings
+from airflow_backfill_provider.lake.store.object_store import hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_backfill_provider.execution.spark_engine import SparkEngine
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.engine.spark_engine import SparkEngine
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 ENGINE = "engine"
@@ -84,22 +84,22 @@ class LazySpark:
                 raise
 
     def _connect(self, remote: Remote) -> SparkEngine:
-        from airflow_backfill_provider.runtime.connect import connected, ended_by_sigterm
-        from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
+        from airflow_backfill_provider.applications.connect import connected, ended_by_sigterm
+        from airflow_backfill_provider.applications.connect_engine import ConnectEngine
 
         connection = self._started.enter_context(connected(remote, what=self._app_name, conf=self._conf))
         self._started.enter_context(ended_by_sigterm(connection.spark))
         return ConnectEngine(connection, self._storage_options, purpose=self._purpose)
 
     def _start(self) -> SparkEngine:
-        from airflow_backfill_provider.execution.spark_engine import SparkEngine
+        from airflow_backfill_provider.engine.spark_engine import SparkEngine
 
         spark = self._session()
         self._started.callback(spark.stop)
         return SparkEngine(spark, self._storage_options)
 
     def _session(self) -> SparkSession:
-        from airflow_backfill_provider.runtime.spark_session import start_session
+        from airflow_backfill_provider.applications.spark_session import start_session
 
         if self._debug:
             return start_session(self._app_name, master=self._master, conf=self._conf)
@@ -117,7 +117,7 @@ def _remote(master: str | None) -> Remote | None:
     :raises SparkServerUnavailableError: if it names this user's engine, and no engine is running.
     """
     if master == ENGINE:
-        from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
+        from airflow_backfill_provider.applications.local_engine.engine_files import NOT_RUNNING, running_engine
 
         record = running_engine()
         if record is None:

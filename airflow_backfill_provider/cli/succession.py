@@ -7,7 +7,7 @@ from dataclasses import replace
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.runner import Runner
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.protocol import succession
+from airflow_backfill_provider.jobs import succession
 
 
 def run_with_successor(runner: Runner, *, max_epochs: int | None) -> None:

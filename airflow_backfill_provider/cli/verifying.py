@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from airflow_backfill_provider.core import verification_text
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.verification import Verification
-from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.verification import repairs, verifier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.status import verification_text
+from airflow_backfill_provider.core.status.verification import Verification
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.protocol import repairs
 
 
 def verify(
@@ -30,7 +31,7 @@ def verify(
     :param anew: begin a new verification, even if the newest one is not finished.
     :param steps: the number of steps of a new verification.
     :param console: prints the steps and the result; ``None`` prints nothing.
-    :raises BackfillError: as :func:`airflow_backfill_provider.verification.verifier.verify_job`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.jobs.verification.verifier.verify_job`.
     """
 
     def say_step(so_far: Verification) -> None:
@@ -53,7 +54,7 @@ def repair(
     """
     Repair the differences that the newest verification found, verify again, and return the result.
 
-    :raises BackfillError: as :func:`airflow_backfill_provider.verification.repairs.repair_what_differs`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.protocol.repairs.repair_what_differs`.
     """
     before = VerifiedState.of(verifier.newest_result(backfill))
     if before.equal:

@@ -1,7 +1,7 @@
 """
 Shows the progress of a job: a live bar on a terminal, plain lines anywhere else.
 
-The bar needs only a :class:`~airflow_backfill_provider.core.status.JobStatus`, so every process that can read the
+The bar needs only a :class:`~airflow_backfill_provider.core.status.job_status.JobStatus`, so every process that can read the
 control tables can draw it.
 """
 
@@ -22,11 +22,11 @@ from rich.table import Table
 from rich.text import Text
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.rate_limit import described_limit
-from airflow_backfill_provider.core.replay import MOST_EPOCHS
-from airflow_backfill_provider.core.status import JobStatus, JobSummary
-from airflow_backfill_provider.core.verification_text import verified_line
-from airflow_backfill_provider.protocol.clock import utc_now
+from airflow_backfill_provider.core.clock import utc_now
+from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
+from airflow_backfill_provider.core.job.rate_limit import described_limit
+from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary
+from airflow_backfill_provider.core.status.verification_text import verified_line
 
 MAP_CELLS = 64
 """The most cells in the map of vnodes."""

@@ -12,7 +12,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Generic[Answer]):
+class CacheEntry(Generic[Answer]):
     """An answer, the versions it was read at, and when it was read."""
 
     answer: Answer
@@ -32,9 +32,9 @@ class CachedAnswer(Generic[Answer]):
     def __init__(self, seconds: float = math.inf) -> None:
         self._seconds = seconds
         # Replaced in one assignment, because an abandoned thread may still be reading.
-        self._last: Known[Answer] | None = None
+        self._last: CacheEntry[Answer] | None = None
 
-    def known(self, versions: Hashable) -> Known[Answer] | None:
+    def known(self, versions: Hashable) -> CacheEntry[Answer] | None:
         """Return the last answer if it is valid at some versions; otherwise ``None``."""
         last = self._last
         if last is None or last.versions != versions or time.monotonic() - last.read_at >= self._seconds:
@@ -45,5 +45,5 @@ class CachedAnswer(Generic[Answer]):
         """Return the answer that is valid at some versions; read it if necessary. A failed read is not cached."""
         known = self.known(versions)
         if known is None:
-            known = self._last = Known(read(), versions)
+            known = self._last = CacheEntry(read(), versions)
         return known.answer

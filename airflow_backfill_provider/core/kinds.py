@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from airflow_backfill_provider.core.errors import InvalidJobError
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.scan import Scan
+    from airflow_backfill_provider.core.scan.scan import Scan
 
 
 class _Named(Protocol):

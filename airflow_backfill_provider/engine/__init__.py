@@ -1,1 +1,1 @@
-"""Spark's side of tables and keys, through its SQL and DataFrame API only; what executes an epoch is made of it."""
+"""One epoch on Spark: combines source, strategy and shape, and implements the protocol's engine."""

@@ -14,14 +14,14 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.connections import register_lookup
 from airflow_backfill_provider.core.errors import BackfillError, StorageOptionsError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.lake.bucket_options import BucketOption
-from airflow_backfill_provider.lake.object_store import hadoop_settings, is_secret, without_secrets
+from airflow_backfill_provider.core.job.connections import register_lookup
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.lake.store.bucket_options import BucketOption
+from airflow_backfill_provider.lake.store.object_store import hadoop_settings, is_secret, without_secrets
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
     from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 JobDefinition = BackfillJob | Mapping[str, Any] | str
@@ -123,7 +123,7 @@ class BackfillHook(BaseHook):
         :raises InvalidJobError: if the definition is not valid.
         :raises InvalidConnectionError: if the connection cannot be used.
         """
-        from airflow_backfill_provider.protocol.backfill import Backfill
+        from airflow_backfill_provider.jobs.backfill import Backfill
 
         _use_connections_of_airflow()
         return Backfill(self._with_state(load_job(job)), self.connection.storage_options)

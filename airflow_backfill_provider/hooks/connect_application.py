@@ -16,16 +16,9 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import DONE, FAILED_FOR_GOOD
-from airflow_backfill_provider.core.errors import InvalidRemoteError
-from airflow_backfill_provider.core.remote import Remote, is_remote
-from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
-from airflow_backfill_provider.hooks.errors import airflow_error
-from airflow_backfill_provider.hooks.spark_application import KILL_GRACE_SECONDS, application_path
-from airflow_backfill_provider.hooks.watched_output import WatchedOutput
-from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
-from airflow_backfill_provider.runtime.process_group import end_group
-from airflow_backfill_provider.runtime.spark_settings import (
+from airflow_backfill_provider.applications.inherited_environment import inherited_environment
+from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.spark_settings import (
     APPLICATION_VARIABLE,
     REMOTE_VARIABLE,
     SESSION_CONF_VARIABLE,
@@ -34,6 +27,13 @@ from airflow_backfill_provider.runtime.spark_settings import (
     session_conf_to_environment,
     storage_options_to_environment,
 )
+from airflow_backfill_provider.core.application import DONE, FAILED_FOR_GOOD
+from airflow_backfill_provider.core.errors import InvalidRemoteError
+from airflow_backfill_provider.core.remote import Remote, is_remote
+from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
+from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.hooks.spark_application import KILL_GRACE_SECONDS, application_path
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_backfill_provider.core.connections import ConnectionFields, variable_of
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.connections import ConnectionFields, variable_of
 
 
 def from_airflow(connection_id: str) -> ConnectionFields | None:

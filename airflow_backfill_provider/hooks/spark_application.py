@@ -19,16 +19,10 @@ from airflow.providers.apache.spark.hooks.spark_submit import DEFAULT_SPARK_BINA
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import FAILED_FOR_GOOD
-from airflow_backfill_provider.core.errors import InstallationError, SparkUnavailableError
-from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
-from airflow_backfill_provider.hooks.errors import airflow_error
-from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_MODULE, submission_environment
-from airflow_backfill_provider.hooks.watched_output import WatchedOutput
-from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
-from airflow_backfill_provider.runtime.process_group import end_group
-from airflow_backfill_provider.runtime.shipped_files import PACKAGE, shipped_folder
-from airflow_backfill_provider.runtime.spark_settings import (
+from airflow_backfill_provider.applications.inherited_environment import inherited_environment
+from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.shipped_files import PACKAGE, shipped_folder
+from airflow_backfill_provider.applications.spark_settings import (
     REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
     TOKEN_VARIABLE,
@@ -37,6 +31,12 @@ from airflow_backfill_provider.runtime.spark_settings import (
     spark_environment,
     storage_options_to_environment,
 )
+from airflow_backfill_provider.core.application import FAILED_FOR_GOOD
+from airflow_backfill_provider.core.errors import InstallationError, SparkUnavailableError
+from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
+from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_MODULE, submission_environment
+from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 
 LOCAL_MASTER = "local[*]"
 KILL_GRACE_SECONDS = 2.0

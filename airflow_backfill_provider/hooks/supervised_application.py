@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, cast
 
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider.applications import supervisor
+from airflow_backfill_provider.applications.inherited_environment import inherited_environment
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.core.application_output import ApplicationOutput
 from airflow_backfill_provider.hooks.application_log import make_log
-from airflow_backfill_provider.runtime import supervisor
-from airflow_backfill_provider.runtime.inherited_environment import inherited_environment
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 if TYPE_CHECKING:

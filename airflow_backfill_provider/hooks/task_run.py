@@ -7,7 +7,7 @@ import datetime as dt
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from airflow_backfill_provider.core.requester import Requester, possible_task_runs
+from airflow_backfill_provider.core.job.requester import Requester, possible_task_runs
 
 RUN_TYPES_WITH_INTERVAL = frozenset({"scheduled", "backfill"})
 """DAG runs with a real data interval. Airflow invents the interval of other ones, or gives them none."""

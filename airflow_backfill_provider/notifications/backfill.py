@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.notifications.delivery import Sender, deliver
@@ -24,8 +24,8 @@ from airflow_backfill_provider.notifications.events import (
 )
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.status import JobStatus
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.core.status.job_status import JobStatus
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.alarm import Alarm
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.status.alarm import Alarm
+from airflow_backfill_provider.core.status.job_status import JobStatus
 
 _LEFT_OUT: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
 """Fields of a status that a message leaves out: they are long, and hold positions and keys, which are row values."""

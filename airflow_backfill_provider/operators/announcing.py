@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.announced import Announced, CommittedEpoch, committed
+from airflow_backfill_provider.core.epoch.announced import Announced, CommittedEpoch, committed
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.store import BackfillStore

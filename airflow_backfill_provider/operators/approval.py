@@ -11,14 +11,14 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.approval import Approval
+from airflow_backfill_provider.core.job.approval import Approval
+from airflow_backfill_provider.jobs.planning.markdown import definition_markdown, plan_markdown
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.job import APPROVAL_XCOM
-from airflow_backfill_provider.planning.markdown import definition_markdown, plan_markdown
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.planning.plan import BackfillPlan
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
+    from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
 
 
 class PlanBackfillOperator(BackfillOperator):
@@ -94,8 +94,8 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
 
 def _plan(backfill: Backfill) -> tuple[BackfillPlan, str]:
     """Return a job's plan, and its definition and plan as Markdown."""
-    from airflow_backfill_provider.planning.plan import make_plan
-    from airflow_backfill_provider.planning.plan_text import describe_plan
+    from airflow_backfill_provider.jobs.planning.plan import make_plan
+    from airflow_backfill_provider.jobs.planning.plan_text import describe_plan
 
     plan = make_plan(backfill)
     return plan, f"{definition_markdown(backfill.job)}\n{plan_markdown(describe_plan(plan))}"

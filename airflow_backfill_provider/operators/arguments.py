@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError, InvalidPolicyError
-from airflow_backfill_provider.core.rate_limit import AUTO, RateLimit
+from airflow_backfill_provider.core.job.rate_limit import AUTO, RateLimit
 
 _WHOLE_NUMBER = re.compile(r"\d+")
 _UNSET = frozenset({"", "none", "null"})

@@ -20,10 +20,10 @@ from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.epoch_record import EpochCommit
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
     from airflow_backfill_provider.hooks.applications import ApplicationHook
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 class BackfillOperator(BaseOperator):

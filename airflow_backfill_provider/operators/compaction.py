@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPlan, CompactionPolicy
+from airflow_backfill_provider.core.status.compaction import APPLICATION, CompactionPlan, CompactionPolicy
 from airflow_backfill_provider.operators.arguments import files_of
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 
@@ -44,8 +44,8 @@ class CompactMaterializedViewOperator(SparkBackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Compact the view, if that is due."""
         del context
-        from airflow_backfill_provider.maintenance import compaction
-        from airflow_backfill_provider.maintenance.compaction_text import look_lines
+        from airflow_backfill_provider.jobs.maintenance import compaction
+        from airflow_backfill_provider.jobs.maintenance.compaction_text import look_lines
         from airflow_backfill_provider.strategies import KINDS
 
         with self.created() as backfill:

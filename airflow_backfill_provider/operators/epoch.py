@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_backfill_provider.core.announced import committed
 from airflow_backfill_provider.core.application import epoch_application, epoch_of_application
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.announced import committed
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.giving_up import require_not_given_up
+from airflow_backfill_provider.core.epoch.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError, JobCancelledError
-from airflow_backfill_provider.core.giving_up import require_not_given_up
-from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.hooks.task_run import empty_interval_warning, is_manual, requester_of, until_of
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
@@ -31,8 +31,8 @@ from airflow_backfill_provider.operators.summaries import (
 )
 
 if TYPE_CHECKING:
+    from airflow_backfill_provider.jobs.backfill import Backfill
     from airflow_backfill_provider.protocol import Injection
-    from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_FOREIGN_BARRIERS = 10
 """The most barriers of other requesters that a task run completes before its own."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from airflow_backfill_provider.assets import announces_views, emit, materialized_view_asset
-from airflow_backfill_provider.core.announced import CommittedEpoch, after, in_events, to_announce, to_measure
+from airflow_backfill_provider.core.epoch.announced import CommittedEpoch, after, in_events, to_announce, to_measure
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.operators.announcing import Announcing
 from airflow_backfill_provider.operators.base import BackfillOperator
@@ -18,10 +18,10 @@ from airflow_backfill_provider.telemetry.metrics import emit_epoch_metrics
 from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.epoch_record import EpochCommit
-    from airflow_backfill_provider.core.status import JobStatus
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+    from airflow_backfill_provider.core.status.job_status import JobStatus
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 Callback = Callable[[Context], Any]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import NotFinishedError
-from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.hooks.task_run import has_failed, requester_of
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 class FinishMaterializedViewOperator(BackfillOperator):
@@ -64,7 +64,7 @@ class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
             settings = super().finish(backfill, context)
         except NotFinishedError as error:
             raise AirflowSkipException(str(error)) from error
-        finisher = protocol.tell_of_finish(
+        finisher = protocol.announce_finish(
             store=backfill.store, requested_by=requested_by, has_failed=partial(has_failed, context)
         )
         if finisher != requested_by:

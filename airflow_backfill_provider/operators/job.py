@@ -12,15 +12,15 @@ from airflow.sdk.exceptions import AirflowException
 from pydantic import ValidationError
 
 from airflow_backfill_provider.assets import JOB_XCOM, job_extra
-from airflow_backfill_provider.core.approval import Approval
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.approval import Approval
 from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.announcing import Announcing
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 APPROVAL_XCOM = "backfill_approval"
 """The XCom of the task that asks for approval: the definition that it showed, as a digest."""
@@ -40,7 +40,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the job."""
-        from airflow_backfill_provider.protocol import creation
+        from airflow_backfill_provider.jobs import creation
 
         with self.opened() as backfill:
             self._require_approved(backfill, context)
@@ -110,7 +110,7 @@ class RevertBackfillOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Undo the rebuild."""
-        from airflow_backfill_provider.protocol.revert import give_up_successor
+        from airflow_backfill_provider.jobs.revert import give_up_successor
 
         with self.opened() as backfill:
             before = backfill.settings()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context, XComArg
 
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.arguments import (
     keys_of,
@@ -55,7 +55,7 @@ class PauseBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Pause."""
-        from airflow_backfill_provider.protocol import mutations
+        from airflow_backfill_provider.jobs import mutations
 
         return mutations.pause_job(store=store, requested_by=requested_by)
 
@@ -69,7 +69,7 @@ class ResumeBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Resume."""
-        from airflow_backfill_provider.protocol import mutations
+        from airflow_backfill_provider.jobs import mutations
 
         return mutations.resume_job(store=store, requested_by=requested_by)
 
@@ -109,7 +109,7 @@ class ThrottleBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Throttle."""
-        from airflow_backfill_provider.protocol import mutations
+        from airflow_backfill_provider.jobs import mutations
 
         pace = self.max_rows_per_second
         return mutations.throttle_job(
@@ -117,7 +117,7 @@ class ThrottleBackfillOperator(_MutationOperator):
             store=store,
             requested_by=requested_by,
             target_epoch_seconds=target_of(self.target_epoch_seconds),
-            max_rows_per_second=mutations.Kept.KEPT if pace == KEEP else pace_of(pace),
+            max_rows_per_second=mutations.Unchanged.KEPT if pace == KEEP else pace_of(pace),
         )
 
 
@@ -139,7 +139,7 @@ class RescaleBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Rescale."""
-        from airflow_backfill_provider.protocol import mutations
+        from airflow_backfill_provider.jobs import mutations
 
         return mutations.rescale_job(parallelism_of(self.parallelism), store=store, requested_by=requested_by)
 
@@ -169,7 +169,7 @@ class RepairBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Request the repair."""
-        from airflow_backfill_provider.protocol import mutations
+        from airflow_backfill_provider.jobs import mutations
 
         return mutations.repair_job(
             store=store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), units=keys_of(self.keys)
@@ -187,7 +187,7 @@ class CancelBackfillOperator(BackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Cancel."""
-        from airflow_backfill_provider.protocol import mutations
+        from airflow_backfill_provider.jobs import mutations
 
         with self.opened() as backfill:
             settings = mutations.cancel(backfill, requested_by=str(requester_of(context)))

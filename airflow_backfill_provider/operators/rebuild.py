@@ -11,7 +11,7 @@ from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import submit
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 class RunRebuildEpochsOperator(RunEpochOperator):
@@ -26,7 +26,7 @@ class RunRebuildEpochsOperator(RunEpochOperator):
 
     def run_for(self, backfill: Backfill, context: Context) -> dict[str, Any]:
         """Run the epochs of the rebuild, after its creation if a crash left that undone."""
-        from airflow_backfill_provider.protocol import creation
+        from airflow_backfill_provider.jobs import creation
 
         successor = backfill.successor
         if successor is None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_backfill_provider.core.announced import CommittedEpoch
 from airflow_backfill_provider.core.application import epoch_application
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch.announced import CommittedEpoch
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.giving_up import require_not_given_up
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
-from airflow_backfill_provider.core.giving_up import require_not_given_up
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator, cancelled_skip
@@ -26,7 +26,7 @@ from airflow_backfill_provider.operators.summaries import epochs_summary, no_epo
 from airflow_backfill_provider.telemetry import epoch_log
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 APPLICATION = "backfill_epoch.py"
 
@@ -37,7 +37,7 @@ class ApplyChangesOperator(SparkBackfillOperator):
 
     Starts Spark only if there are changes.
 
-    Returns the list over which :class:`ReadSnapshotOperator` is mapped: one entry for each part of the chunk that is
+    Returns the list over which :class:`ReadChunkPartOperator` is mapped: one entry for each part of the chunk that is
     not read yet. The list is empty if there is no barrier, or nothing left to do.
 
     :param barrier: the value that :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
@@ -66,7 +66,7 @@ class ApplyChangesOperator(SparkBackfillOperator):
         return [{"epoch": barrier.epoch, "part": part} for part in left]
 
 
-class ReadSnapshotOperator(SparkBackfillOperator):
+class ReadChunkPartOperator(SparkBackfillOperator):
     """
     Reads one part of the chunk of an epoch that several task runs share. (templated: part, and those of the base)
 

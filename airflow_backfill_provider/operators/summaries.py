@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_backfill_provider.core.announced import CommittedEpoch
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.epoch.announced import CommittedEpoch
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.hooks.progress import progress_after
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 def barrier_summary(barrier: Barrier) -> dict[str, Any]:

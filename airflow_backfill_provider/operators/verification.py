@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import Context
 
 from airflow_backfill_provider.assets import VERIFIED_VIEWS, emit, verified_view_asset
-from airflow_backfill_provider.core import verification_text
 from airflow_backfill_provider.core.errors import VerificationFailedError
-from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.core.status import verification_text
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.arguments import steps_of
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 VERIFY, REPAIR = "verify", "repair"
 """The names of the applications in the job, which are also their actions."""
@@ -43,7 +43,7 @@ class _ResultOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do the task's work, and report the result of the verification."""
-        from airflow_backfill_provider.verification import verifier
+        from airflow_backfill_provider.jobs.verification import verifier
 
         with self.created() as backfill:
             found = self.result(backfill, context)
@@ -66,7 +66,7 @@ class _ResultOperator(SparkBackfillOperator):
         :param action: ``verify``, or ``repair`` to repair the differences first.
         :param more: further arguments of the application.
         """
-        from airflow_backfill_provider.verification import verifier
+        from airflow_backfill_provider.jobs.verification import verifier
 
         requester = requester_of(context)
         arguments = [action, "--state", backfill.job.state, "--requester", requester.model_dump_json(), *more]
@@ -120,7 +120,7 @@ class RepairWhatDiffersOperator(_ResultOperator):
 
     def result(self, backfill: Backfill, context: Context) -> VerifiedState:
         """Repair the differences."""
-        from airflow_backfill_provider.verification import verifier
+        from airflow_backfill_provider.jobs.verification import verifier
 
         before = verifier.newest_result(backfill)
         if before.equal and not self.waited_for(REPAIR):

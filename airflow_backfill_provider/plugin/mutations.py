@@ -10,14 +10,15 @@ from airflow.api_fastapi.logging.decorators import action_logging
 from fastapi import APIRouter, Depends, status
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_backfill_provider.core.rate_limit import PaceField, RateLimitField, TargetField
+from airflow_backfill_provider.core.job.rate_limit import PaceField, RateLimitField, TargetField
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.plugin.access import MAY_ACT, Job, Observer
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 from airflow_backfill_provider.plugin.responses import JobRow, Problem
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification import repairs, verifier
+from airflow_backfill_provider.protocol import repairs
 
 
 class Nothing(BaseModel):
@@ -115,7 +116,7 @@ def throttle(mutated: Mutated, body: Throttle) -> JobRow:
     mutations.throttle_job(
         body.rate_limit,
         target_epoch_seconds=body.target_epoch_seconds,
-        max_rows_per_second=body.max_rows_per_second if is_paced else mutations.Kept.KEPT,
+        max_rows_per_second=body.max_rows_per_second if is_paced else mutations.Unchanged.KEPT,
         **mutated.change,
     )
     return mutated.row()

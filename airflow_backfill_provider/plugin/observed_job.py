@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_backfill_provider.core.barrier import Barrier, digest
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.barrier import Barrier, digest
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamRefusedError, UpstreamUnavailableError
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.split_status import SplitStatus
-from airflow_backfill_provider.core.status import JobSummary, splits_of
-from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
-from airflow_backfill_provider.lake.version_watch import VersionsWatch
-from airflow_backfill_provider.protocol import Clock, utc_now
-from airflow_backfill_provider.protocol.backfill import Backfill, ReadBackfill
-from airflow_backfill_provider.protocol.upstream_watch import watch_upstream
+from airflow_backfill_provider.core.status.job_status import JobSummary, splits_of
+from airflow_backfill_provider.core.status.split_status import SplitStatus
+from airflow_backfill_provider.core.status.vnode_cells import VnodeCell, vnode_cells
+from airflow_backfill_provider.jobs.backfill import Backfill, ReadBackfill
+from airflow_backfill_provider.jobs.upstream_watch import watch_upstream
+from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
 from airflow_backfill_provider.sources.base import SourceWatch
 
 FRESH_SECONDS = 1.0

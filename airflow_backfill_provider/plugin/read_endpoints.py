@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi import APIRouter, Query, Request, Response, status
 
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.plugin.access import MAY_READ, DagId, Job, MayAct, Observer, ReadableDags
 from airflow_backfill_provider.plugin.caching import unless_known
 from airflow_backfill_provider.plugin.observed_job import JobHistory
@@ -25,7 +26,6 @@ from airflow_backfill_provider.plugin.responses import (
     logged_epochs,
 )
 from airflow_backfill_provider.plugin.started_runs import jobs_of_task_runs_with_started, jobs_with_started
-from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_CHANGES = 50
 

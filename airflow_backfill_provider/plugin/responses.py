@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedMutation
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.rate_limit import RateLimit
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.core.split_status import SplitStatus
-from airflow_backfill_provider.core.status import JobCondition, JobSummary
-from airflow_backfill_provider.core.vnode_cells import VnodeCell
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedMutation
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.job.rate_limit import RateLimit
+from airflow_backfill_provider.core.status.job_status import JobCondition, JobSummary
+from airflow_backfill_provider.core.status.split_status import SplitStatus
+from airflow_backfill_provider.core.status.vnode_cells import VnodeCell
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 

@@ -28,17 +28,13 @@ end and changes are filtered by the position before the epoch, which makes the c
 `docs/concepts/order-of-operations.md`.
 """
 
-from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
-from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.epochs import EpochLoop, run_epochs, run_next_epoch, run_with
-from airflow_backfill_provider.protocol.finish import (
-    clean_up_after_cancelling,
-    completing_commit,
-    finish_job,
-    tell_of_finish,
-)
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.engine import Engine, EpochWrites, PartWrites
+from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
+from airflow_backfill_provider.protocol.finish import announce_finish, completing_commit, finish_job
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
-from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run_part, skip_changes
+from airflow_backfill_provider.protocol.loop import EpochLoop, run_epochs, run_next_epoch, run_with
+from airflow_backfill_provider.protocol.run import apply_changes, read_chunk_part, run_epoch, skip_changes
 
 __all__ = [
     "Clock",
@@ -47,17 +43,17 @@ __all__ = [
     "EpochWrites",
     "Injection",
     "PartWrites",
+    "announce_finish",
+    "apply_changes",
     "clean_up_after_cancelling",
     "completing_commit",
     "finish_job",
     "inject_barrier",
-    "run_barrier",
-    "run_changes",
+    "read_chunk_part",
+    "run_epoch",
     "run_epochs",
     "run_next_epoch",
-    "run_part",
     "run_with",
     "skip_changes",
-    "tell_of_finish",
     "utc_now",
 ]

@@ -10,23 +10,30 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead, Repair, UpstreamWindow
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.barrier import (
+    Barrier,
+    PinnedPart,
+    PinnedRange,
+    PinnedRead,
+    Repair,
+    UpstreamWindow,
+)
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.held_up import counted, held_up_before
+from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.held_up import counted, held_up_before
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.replay import ReplayEpoch
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.scan import rows_read
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import commit_fields
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.protocol.rate import NextLimit
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.scan.scan import rows_read
+from airflow_backfill_provider.core.scan.table_version import commit_fields
+from airflow_backfill_provider.jobs.rate import NextLimit
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS, Strategy
-from airflow_backfill_provider.strategies.base import SnapshotPlan
+from airflow_backfill_provider.strategies.base import NextChunk
 
 PARTIAL_REPAIR = (
     "the epoch repairs only what was chosen, and does not check the rest of the view; if something else wrote to the "
@@ -35,7 +42,7 @@ PARTIAL_REPAIR = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class EpochInputs:
     """
     The facts that the next barrier is decided from: the job as the last epoch left it, and its settings since.
 
@@ -178,12 +185,12 @@ class Basis:
             replay=self.replay(newest),
         )
 
-    def completes(self, chunk: SnapshotPlan) -> bool:
+    def completes(self, chunk: NextChunk) -> bool:
         """Return whether every vnode is Completed after a chunk is read."""
         state = self.state
         return self.settings.scan.advanced(state, epoch=state.epoch, ranges=chunk.ranges, rows={}).completed
 
-    def rows_left(self, chunk: SnapshotPlan) -> int | None:
+    def rows_left(self, chunk: NextChunk) -> int | None:
         """
         Return about how many snapshot rows the epoch before left; ``None`` if that is not known.
 
@@ -229,7 +236,7 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedEpoch:
+class NextEpoch:
     """
     What the next epoch does.
 
@@ -243,7 +250,7 @@ class PlannedEpoch:
     :param replay: its place in the replay of changes that waited; ``None`` if it replays nothing.
     """
 
-    chunk: SnapshotPlan
+    chunk: NextChunk
     chunk_offset: Offset
     completes: bool
     waits: bool
@@ -253,15 +260,15 @@ class PlannedEpoch:
     replay: ReplayEpoch | None = None
 
 
-def plan_epoch(
-    basis: Basis,
-    chunk: SnapshotPlan,
+def decide_epoch(
+    inputs: EpochInputs,
+    chunk: NextChunk,
     chunk_offset: Offset,
     *,
     may_wait: bool,
     limit: NextLimit,
     replay: ReplayEpoch | None = None,
-) -> PlannedEpoch:
+) -> NextEpoch:
     """
     Return what the next epoch does.
 
@@ -271,18 +278,18 @@ def plan_epoch(
     :param limit: the rate limit that the chunk was planned with.
     :param replay: the epoch's place in the replay, if it has one.
     """
-    state, read_before, keeps = basis.state, basis.read_before, basis.strategy.takes_all_changes
-    completes = basis.completes(chunk)
+    state, read_before, keeps = inputs.state, inputs.read_before, inputs.strategy.takes_all_changes
+    completes = inputs.completes(chunk)
     # A strategy's own tables get changes only together with the view, so a chunk of newer rows ends the waiting. And
     # without rows in the view, nothing would tell which offset these tables are as of.
-    must_publish = completes or (keeps and chunk_offset != basis.resting_offset) or not (read_before or chunk.parts)
+    must_publish = completes or (keeps and chunk_offset != inputs.resting_offset) or not (read_before or chunk.parts)
     waits = may_wait and not must_publish
-    return PlannedEpoch(
+    return NextEpoch(
         chunk=chunk,
         chunk_offset=chunk_offset,
         completes=completes,
         waits=waits,
-        changes_after=basis.from_offset if waits else basis.oldest_offset,
+        changes_after=inputs.from_offset if waits else inputs.oldest_offset,
         # Some strategies take the changes of rows that are not read yet, too.
         needs_changes=not waits and (bool(read_before) or (keeps and not state.completed)),
         limit=limit,
@@ -290,30 +297,30 @@ def plan_epoch(
     )
 
 
-def hinges_on_changes(basis: Basis, planned: PlannedEpoch) -> bool:
+def depends_on_changes(inputs: EpochInputs, planned: NextEpoch) -> bool:
     """Return whether an epoch has something to do only if the upstream has changes for it."""
-    return planned.needs_changes and not _acts_anyway(basis, planned)
+    return planned.needs_changes and not _has_other_work(inputs, planned)
 
 
-def _acts_anyway(basis: Basis, planned: PlannedEpoch) -> bool:
+def _has_other_work(inputs: EpochInputs, planned: NextEpoch) -> bool:
     """Return whether an epoch has something to do even if the upstream has no changes."""
-    return bool(planned.chunk.parts or planned.chunk.prepares or basis.repair or basis.brings_first_rows)
+    return bool(planned.chunk.parts or planned.chunk.prepares or inputs.repair or inputs.brings_first_rows)
 
 
-def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
+def why_idle(inputs: EpochInputs, planned: NextEpoch, *, has_changes: bool) -> str:
     """
     Return why an epoch has nothing to do, or the empty string if it has.
 
-    :param has_changes: whether the upstream has changes after :attr:`PlannedEpoch.changes_after`; see
-        :func:`hinges_on_changes`.
+    :param has_changes: whether the upstream has changes after :attr:`NextEpoch.changes_after`; see
+        :func:`depends_on_changes`.
     """
-    settings, state = basis.settings, basis.state
-    if _acts_anyway(basis, planned):
+    settings, state = inputs.settings, inputs.state
+    if _has_other_work(inputs, planned):
         return ""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
-    ends_before_changes = basis.strategy.ends_windows and planned.changes_after == settings.first_offset
+    ends_before_changes = inputs.strategy.ends_windows and planned.changes_after == settings.first_offset
     changes_wait = not planned.needs_changes or (ends_before_changes and not has_changes and not state.completed)
-    if changes_wait and basis.read_before:
+    if changes_wait and inputs.read_before:
         return waiting + "changes of what was read wait until the view is finished"
     if not planned.needs_changes:
         return waiting + "nothing was read yet that could change"
@@ -321,23 +328,23 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
 
 
 def next_barrier(
-    basis: Basis, planned: PlannedEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
+    inputs: EpochInputs, planned: NextEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
 ) -> Barrier:
     """Return the barrier for what the next epoch does in a window."""
-    settings, to_offset, chunk, repair = basis.settings, window.to_offset, planned.chunk, basis.repair
+    settings, to_offset, chunk, repair = inputs.settings, window.to_offset, planned.chunk, inputs.repair
     order, replay = settings.scan.order, planned.replay
     steps = to_offset.distance_from(window.from_offset)
-    unread, held_up = counted(basis.previous, basis.rows_left(chunk))
-    mutations = (record.as_mutation() for record in basis.new_records)
+    unread, held_up = counted(inputs.previous, inputs.rows_left(chunk))
+    mutations = (record.as_mutation() for record in inputs.new_records)
     return Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
-        epoch=basis.last_epoch + 1,
-        prev_epoch=basis.last_epoch,
+        epoch=inputs.last_epoch + 1,
+        prev_epoch=inputs.last_epoch,
         windows=(window,),
         definition=settings.definition_digest,
-        read_before=tuple(PinnedRange.of(covered, order) for covered in basis.read_before),
-        read_as_of=basis.read_as_of,
+        read_before=tuple(PinnedRange.of(covered, order) for covered in inputs.read_before),
+        read_as_of=inputs.read_as_of,
         publishes=not planned.waits,
         older_offset=planned.chunk_offset if chunk.parts and planned.chunk_offset != to_offset else None,
         parts=tuple(
@@ -354,7 +361,7 @@ def next_barrier(
         settings_sequence=settings.sequence,
         replay=replay.number if replay else 0,
         unread=unread,
-        held_up=held_up_before(basis.previous, basis.new_records) + held_up,
+        held_up=held_up_before(inputs.previous, inputs.new_records) + held_up,
         warnings=(
             *chunk.warnings,
             *(replay.warnings(steps, planned.limit.rows) if replay else ()),
@@ -365,14 +372,14 @@ def next_barrier(
     )
 
 
-def idle_commit(barrier: Barrier, basis: Basis, now: dt.datetime) -> EpochCommit:
+def idle_commit(barrier: Barrier, inputs: EpochInputs, now: dt.datetime) -> EpochCommit:
     """
     Return the commit of an epoch that does not change the view; it needs no engine.
 
     Such an epoch moves the window past versions that only compacted files, for example. So the view does not seem to
     lag behind, and no later epoch needs the log of these versions.
     """
-    state, before = basis.state, basis.commit
+    state, before = inputs.state, inputs.commit
     continues = before is not None and before.epoch == barrier.prev_epoch
     return EpochCommit(
         epoch=barrier.epoch,
@@ -380,7 +387,7 @@ def idle_commit(barrier: Barrier, basis: Basis, now: dt.datetime) -> EpochCommit
         digest=barrier.digest,
         snapshot_read_row_count=0,
         upstream_output_row_count=0,
-        rows_read=rows_read(basis.settings.scan, state),
+        rows_read=rows_read(inputs.settings.scan, state),
         state_epoch=state.epoch,
         completed=state.completed,
         **commit_fields(before.tables if before and continues else None),

@@ -10,20 +10,20 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.clock import Clock
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.engine import Engine, EpochWrites, PartWrites
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.spark_load import load_of_all
+from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.scan import rows_read
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.spark_load import load_of_all
-from airflow_backfill_provider.core.stages import StageKind, stage_of
-from airflow_backfill_provider.core.table_version import TableVersions, commit_fields
-from airflow_backfill_provider.lake.one_listing import one_listing
-from airflow_backfill_provider.protocol.clock import Clock
-from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.scan.scan import rows_read
+from airflow_backfill_provider.core.scan.table_version import TableVersions, commit_fields
+from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
+from airflow_backfill_provider.lake.store.one_listing import one_listing
 from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -67,7 +67,7 @@ class EpochRun:
         if set(reports) != {None, *range(len(self.barrier.parts))}:
             # Another process may have committed the whole epoch without reports.
             return self.store.commit_of(self.barrier.epoch)
-        return self.commit(together(list(reports.values())))
+        return self.commit(merge_reports(list(reports.values())))
 
     def commit(self, writes: EpochWrites) -> EpochCommit:
         """Commit state and log; both follow from the pinned barrier and the view's commits."""
@@ -104,7 +104,7 @@ class EpochRun:
                     self.engine.mark_finished(settings, barrier)
                 else:
                     # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
-                    self.engine.take_back_finished(settings, barrier)
+                    self.engine.unmark_finished(settings, barrier)
         return state, tables
 
     def _advanced(self, done: Barrier, writes: EpochWrites, seconds: dict[str, float]) -> BackfillState:
@@ -175,7 +175,7 @@ def reported_by(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.
     )
 
 
-def together(reports: Sequence[EpochReport]) -> EpochWrites:
+def merge_reports(reports: Sequence[EpochReport]) -> EpochWrites:
     """Return the sum of an epoch's reports; for parallel parts, the seconds of the slowest and their load together."""
     rows: dict[int, int] = {}
     seconds: dict[str, float] = {}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import NotFinishedError
-from airflow_backfill_provider.core.requester import is_task_run
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.successor_tables import delete_unused
-from airflow_backfill_provider.sources import open_source
+from airflow_backfill_provider.core.job.requester import is_task_run
+from airflow_backfill_provider.jobs.strategy_tables import delete_strategy_tables
+from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.strategies import KINDS
 
 
 def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
@@ -25,7 +24,7 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     """
     settings = store.settings()
     if settings.finished_epoch is not None:
-        _clean_up(settings, store)
+        delete_strategy_tables(settings, store)
         return settings
     completing = completing_commit(store, settings)
     if completing is None:
@@ -48,7 +47,7 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     if finished.finished_epoch is None:
         # The settings in force are those of a rebuild, which needs its tables.
         raise NotFinishedError(f"job {settings.job['name']} is not finished: it was rebuilt meanwhile; run more epochs")
-    _clean_up(finished, store)
+    delete_strategy_tables(finished, store)
     delete_unused(store)
     return finished
 
@@ -66,7 +65,7 @@ def completing_commit(store: BackfillStore, settings: JobSettings) -> EpochCommi
     return next((commit for commit in commits if commit.completed and commit.incarnation == settings.incarnation), None)
 
 
-def tell_of_finish(
+def announce_finish(
     *,
     store: BackfillStore,
     requested_by: str,
@@ -96,24 +95,3 @@ def tell_of_finish(
             return settings.changed(SettingsChange.FINISH, requested_by=requested_by, requested_at=clock())
 
         store.change_settings(take_over)
-
-
-def clean_up_after_cancelling(store: BackfillStore) -> None:
-    """
-    Delete the strategy's tables of a cancelled job, unless the job keeps them or an unfinished epoch needs them.
-
-    If a process died before this, the next one that reads the cancelled job does it.
-    """
-    settings = store.settings()
-    if not settings.cancelled or settings.start is None:
-        return
-    newest = store.newest_barrier(settings)
-    if newest is None or store.commit_of(newest.epoch) is not None:
-        _clean_up(settings, store)
-        open_source(settings.definition.upstream, store.storage_options).end(settings.job["name"])
-
-
-def _clean_up(settings: JobSettings, store: BackfillStore) -> None:
-    strategy = KINDS.named(settings.strategy)
-    if not strategy.keeps_tables(settings):
-        strategy.clean_up(settings, store.storage_options)

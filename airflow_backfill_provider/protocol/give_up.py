@@ -14,17 +14,17 @@ from __future__ import annotations
 import datetime as dt
 import logging
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.engine import EpochWrites
-from airflow_backfill_provider.core.epoch_record import EpochCommit, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.engine import EpochWrites
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.failures import EpochFailure, GivenUp
+from airflow_backfill_provider.core.epoch.giving_up import all_given_up, chunk_given_up
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of
 from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError, QueryFailedError
-from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
-from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.stages import StageKind, stage_of
-from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
-from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
+from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
+from airflow_backfill_provider.protocol.epoch_run import EpochRun, merge_reports, require_current
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
 
@@ -126,9 +126,9 @@ def _writes(run: EpochRun, written: frozenset[int]) -> EpochWrites:
     if None not in reports:
         run.record(None, run.engine.apply_changes(settings, barrier, since=run.since))
     for part in sorted(written - reports.keys()):
-        run.record(part, run.engine.read_part(settings, barrier, part, since=run.since))
+        run.record(part, run.engine.read_chunk_part(settings, barrier, part, since=run.since))
     reports = run.reported()
-    return together([reports[part] for part in (None, *sorted(written))])
+    return merge_reports([reports[part] for part in (None, *sorted(written))])
 
 
 def _why(run: EpochRun, error: BackfillError) -> GivenUp:

@@ -10,34 +10,34 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, MaterializedViewError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.core.stages import StageKind, stage_of
-from airflow_backfill_provider.core.visibility import may_wait
-from airflow_backfill_provider.core.watchdog import LOST_VIEW_REMEDY
-from airflow_backfill_provider.lake.lost_view import why_view_is_lost
-from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.job.visibility import may_wait
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
+from airflow_backfill_provider.jobs.rate import next_limit
+from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
+from airflow_backfill_provider.jobs.succession import hand_over
+from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
 from airflow_backfill_provider.protocol.decision import (
-    Basis,
-    hinges_on_changes,
+    EpochInputs,
+    decide_epoch,
+    depends_on_changes,
     idle_commit,
     next_barrier,
-    plan_epoch,
     why_idle,
 )
-from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
-from airflow_backfill_provider.protocol.rate import next_limit
-from airflow_backfill_provider.protocol.succession import hand_over
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.backfill_reader import LogEnd
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
-from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
+from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk
+from airflow_backfill_provider.strategies.in_place_chunk import next_chunk
 
 _INJECTIONS = 3
 """How often an injection starts over because the job was rebuilt meanwhile."""
@@ -77,7 +77,7 @@ def inject_barrier(
     offset at ``until``.
 
     :param epochs: how many barriers a task run may pin; see
-        :class:`~airflow_backfill_provider.core.task_run_epochs.TaskRunEpochs`.
+        :class:`~airflow_backfill_provider.core.epoch.task_run_epochs.TaskRunEpochs`.
     :param until: look at the upstream as of this instant, by default as it is now. A run of an Airflow schedule passes
         its ``data_interval_end``.
     :raises JobCancelledError: if the job was cancelled and no pinned epoch is left to complete.
@@ -107,7 +107,7 @@ def inject_barrier(
         served = settings.first_window_after if previous is None else previous.upstream.to_offset
         if hand_over(store, settings, served, requested_by=str(requester), now=clock()):
             continue
-        basis = Basis(
+        inputs = EpochInputs(
             history=history,
             state=store.repair_state(settings),
             previous=previous,
@@ -115,7 +115,7 @@ def inject_barrier(
             last_epoch=end.last_epoch,
         )
         barrier, idle = _next_barrier(
-            _Tables(store=store, upstream=upstream), basis, requester=requester, until=until, now=clock()
+            _Tables(store=store, upstream=upstream), inputs, requester=requester, until=until, now=clock()
         )
         if barrier is None:
             newest = None if previous is None or commit is None else (previous, commit)
@@ -125,20 +125,20 @@ def inject_barrier(
         if pinned.incarnation != settings.incarnation or pinned.given_up is not None:
             continue
         if idle and pinned == barrier:
-            done = store.record_commit(barrier, idle_commit(barrier, basis, clock()))
+            done = store.record_commit(barrier, idle_commit(barrier, inputs, clock()))
             return Injection(None, reason=idle, newest=(barrier, done))
         return Injection(pinned, store.commit_of(pinned.epoch))
     raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
 
 
-def _require_view(store: BackfillStore, basis: Basis) -> None:
+def _require_view(store: BackfillStore, inputs: EpochInputs) -> None:
     """
     Refuse to say that there is nothing to do if the view is not the one that the last epoch left.
 
     :raises MaterializedViewError: saying what is wrong. An epoch with something to do finds it on Spark.
     """
-    written = None if basis.commit is None else basis.commit.tables
-    if lost := why_view_is_lost(basis.settings, written, store.storage_options):
+    written = None if inputs.commit is None else inputs.commit.tables
+    if lost := why_view_is_lost(inputs.settings, written, store.storage_options):
         raise MaterializedViewError(f"{lost}; {LOST_VIEW_REMEDY}")
 
 
@@ -159,76 +159,76 @@ class _Tables:
 
 
 def _next_barrier(
-    tables: _Tables, basis: Basis, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
+    tables: _Tables, inputs: EpochInputs, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
 ) -> tuple[Barrier | None, str]:
     """
     Return the next barrier, if one is to be pinned; and why Spark has nothing to do, if it has nothing.
 
     :raises MaterializedViewError: if it has nothing to do, but the view is gone.
     """
-    barrier, idle = _planned_barrier(tables, basis, requester=requester, until=until, now=now)
+    barrier, idle = _planned_barrier(tables, inputs, requester=requester, until=until, now=now)
     if idle:
-        _require_view(tables.store, basis)
+        _require_view(tables.store, inputs)
     return barrier, idle
 
 
 def _planned_barrier(
-    tables: _Tables, basis: Basis, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
+    tables: _Tables, inputs: EpochInputs, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
 ) -> tuple[Barrier | None, str]:
     """Return what :func:`_next_barrier` does, without a look at the view."""
     store, upstream = tables.store, tables.upstream
-    newest, covered = _newest(upstream, basis, until)
+    newest, covered = _newest(upstream, inputs, until)
     if newest is None:
         return None, covered
     limit = next_limit(
-        basis.settings,
-        basis.previous,
+        inputs.settings,
+        inputs.previous,
         newest,
         store=store,
         upstream=upstream,
-        completed=basis.state.completed,
-        changes=basis.new_records,
+        completed=inputs.state.completed,
+        changes=inputs.new_records,
     )
-    described = upstream.at(basis.window_end(upstream, newest, limit.rows))
-    described.require_same_table(basis.settings.upstream)
-    described.require_as_created(basis.settings.upstream)
-    upstream.require_same_values(basis.from_offset, described.offset, basis.settings.upstream)
-    if basis.previous is not None:
-        store.require_settings_of(basis.previous, basis.settings)
-    state_is_newer = basis.state.epoch > basis.last_known_epoch
-    basis.require_state(store.last_epoch() if state_is_newer else basis.last_epoch, store.location)
-    may_wait = basis.could_wait and _changes_may_wait(upstream, basis, now)
-    chunk = _chunk(tables, basis, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
-    planned = plan_epoch(basis, *chunk, may_wait=may_wait, limit=limit, replay=basis.replay(newest))
+    described = upstream.at(inputs.window_end(upstream, newest, limit.rows))
+    described.require_same_table(inputs.settings.upstream)
+    described.require_as_created(inputs.settings.upstream)
+    upstream.require_same_values(inputs.from_offset, described.offset, inputs.settings.upstream)
+    if inputs.previous is not None:
+        store.require_settings_of(inputs.previous, inputs.settings)
+    state_is_newer = inputs.state.epoch > inputs.last_known_epoch
+    inputs.require_state(store.last_epoch() if state_is_newer else inputs.last_epoch, store.location)
+    may_wait = inputs.could_wait and _changes_may_wait(upstream, inputs, now)
+    chunk = _chunk(tables, inputs, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
+    planned = decide_epoch(inputs, *chunk, may_wait=may_wait, limit=limit, replay=inputs.replay(newest))
     after = planned.changes_after
     if planned.needs_changes:
         # Also if there are no changes: the epoch's position moves past the window.
-        upstream.require_kept_values(after, described.offset, basis.settings.upstream)
-    has_changes = hinges_on_changes(basis, planned) and upstream.has_changes(after, described.offset)
-    idle = why_idle(basis, planned, has_changes=has_changes)
-    if idle and described.offset == basis.from_offset:
+        upstream.require_kept_values(after, described.offset, inputs.settings.upstream)
+    has_changes = depends_on_changes(inputs, planned) and upstream.has_changes(after, described.offset)
+    idle = why_idle(inputs, planned, has_changes=has_changes)
+    if idle and described.offset == inputs.from_offset:
         return None, idle
     if planned.needs_changes and not idle:
         upstream.require_changes(after, described.offset)
-    window = _window(upstream, basis, described, row_count=planned.chunk.row_count)
-    return next_barrier(basis, planned, window, requester=requester, now=now), idle
+    window = _window(upstream, inputs, described, row_count=planned.chunk.row_count)
+    return next_barrier(inputs, planned, window, requester=requester, now=now), idle
 
 
-def _newest(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[Offset | None, str]:
+def _newest(upstream: Source, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
     """
     Return the newest offset that the next window may end at, or why there is no window.
 
     :raises UpstreamError: if the upstream was replaced.
     """
-    settings, from_offset = basis.settings, basis.from_offset
-    upstream.note_read(basis.read_of_splits)
+    settings, from_offset = inputs.settings, inputs.from_offset
+    upstream.note_read(inputs.read_of_splits)
     upstream.refresh()
-    if basis.reached_point is not None:
-        upstream.require_same_history(basis.reached_point)
+    if inputs.reached_point is not None:
+        upstream.require_same_history(inputs.reached_point)
     to_offset = upstream.latest() if until is None else upstream.offset_at(until)
     if to_offset is not None:
         to_offset = upstream.not_before(to_offset, from_offset)
-    anyway = basis.brings_first_rows or (basis.repair and basis.previous is not None)
+    anyway = inputs.brings_first_rows or (inputs.repair and inputs.previous is not None)
     if anyway and (to_offset is None or to_offset < from_offset):
         # This belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset
@@ -240,13 +240,13 @@ def _newest(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[
     return to_offset, ""
 
 
-def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, row_count: int) -> UpstreamWindow:
+def _window(upstream: Source, inputs: EpochInputs, described: UpstreamDescription, *, row_count: int) -> UpstreamWindow:
     """Return the window up to an offset; its watermark is the latest commit time so far and never goes back (I3)."""
     committed_at = upstream.watermark(described.offset)
-    last_watermark = basis.previous.upstream.watermark if basis.previous else committed_at
+    last_watermark = inputs.previous.upstream.watermark if inputs.previous else committed_at
     return UpstreamWindow(
         table_id=described.table_id,
-        from_offset=basis.from_offset,
+        from_offset=inputs.from_offset,
         to_offset=described.offset,
         watermark=max(committed_at, last_watermark),
         row_count=row_count,
@@ -255,43 +255,43 @@ def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, r
 
 
 def _chunk(
-    tables: _Tables, basis: Basis, to_offset: Offset, newest: Offset, *, may_wait: bool, rate_limit: int | None
-) -> tuple[SnapshotPlan, Offset]:
+    tables: _Tables, inputs: EpochInputs, to_offset: Offset, newest: Offset, *, may_wait: bool, rate_limit: int | None
+) -> tuple[NextChunk, Offset]:
     """
     Return the epoch's chunk, and the upstream's offset to read it at.
 
     While changes wait, that is the offset of the newest chunk, until the chunk would complete every vnode.
     """
 
-    def plan_at(offset: Offset) -> SnapshotPlan:
-        return plan_snapshot(
-            Situation(
-                settings=basis.settings,
+    def plan_at(offset: Offset) -> NextChunk:
+        return next_chunk(
+            ChunkInputs(
+                settings=inputs.settings,
                 rate_limit=rate_limit,
-                state=basis.state,
+                state=inputs.state,
                 upstream=tables.upstream,
-                kept_up_to=basis.kept_up_to,
+                kept_up_to=inputs.kept_up_to,
                 offset=offset,
                 newest=newest,
-                previous=basis.previous,
+                previous=inputs.previous,
                 storage_options=tables.store.storage_options,
             )
         )
 
-    resting = basis.resting_offset if may_wait else None
+    resting = inputs.resting_offset if may_wait else None
     if resting is not None:
         plan = plan_at(resting)
-        if not basis.completes(plan):
+        if not inputs.completes(plan):
             return plan, resting
     return plan_at(to_offset), to_offset
 
 
-def _changes_may_wait(upstream: Source, basis: Basis, now: dt.datetime) -> bool:
+def _changes_may_wait(upstream: Source, inputs: EpochInputs, now: dt.datetime) -> bool:
     """Return whether the changes that could wait stay readable until the view is finished."""
-    oldest = upstream.committed_at(basis.oldest_offset)
+    oldest = upstream.committed_at(inputs.oldest_offset)
     # If even the commit's time is gone, its changes are about to go, too.
     return oldest is not None and may_wait(
-        offsets=len(basis.read_as_of),
+        offsets=len(inputs.read_as_of),
         oldest_age=now - oldest,
         kept_for=upstream.changes_kept_for(),
     )

@@ -3,7 +3,7 @@ The pace of a run that carries several epochs: it waits between two of them.
 
 Averaged over the run, no more snapshot rows per second are read than the job's settings allow. Within an epoch rows are
 read as fast as they can be, so the rate limit in force keeps each chunk small
-(:attr:`~airflow_backfill_provider.core.rate_limit.AskedRate.most_by_pace`). Ports ``RateLimiter::wait`` of the
+(:attr:`~airflow_backfill_provider.core.job.rate_limit.AskedRate.most_by_pace`). Ports ``RateLimiter::wait`` of the
 executors, which wait before each row.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.protocol.clock import Clock
+from airflow_backfill_provider.core.clock import Clock
 from airflow_backfill_provider.state.store import BackfillStore
 
 logger = logging.getLogger(__name__)

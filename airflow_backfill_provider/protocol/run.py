@@ -6,13 +6,13 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from typing import TypeVar
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.engine import Engine, PartWrites
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.engine import Engine, PartWrites
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.giving_up import require_not_given_up
+from airflow_backfill_provider.core.epoch.stages import timed
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, EpochGivenUpError, StateError
-from airflow_backfill_provider.core.giving_up import require_not_given_up
-from airflow_backfill_provider.core.stages import timed
-from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, reported_by, require_current
 from airflow_backfill_provider.protocol.give_up import give_up, given_up_error, record_failure, still_pinned_error
 from airflow_backfill_provider.state.store import BackfillStore
@@ -20,7 +20,7 @@ from airflow_backfill_provider.state.store import BackfillStore
 Step = TypeVar("Step")
 
 
-def run_barrier(
+def run_epoch(
     barrier: Barrier, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now, by: str | None = None
 ) -> EpochCommit:
     """
@@ -34,19 +34,19 @@ def run_barrier(
     """
 
     def execute(run: EpochRun) -> EpochCommit:
-        return run.commit(engine.execute(run.settings, barrier, since=run.since))
+        return run.commit(engine.run_epoch(run.settings, barrier, since=run.since))
 
     return _uncommitted(barrier, execute, store=store, engine=engine, clock=clock, by=by)
 
 
-def run_changes(
+def apply_changes(
     barrier: Barrier, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now, by: str | None = None
 ) -> EpochCommit | None:
     """
     Apply the changes of an epoch that several task runs share; this is its first step.
 
     :returns: the epoch's commit, if this was the last step, or the epoch is already committed.
-    :raises BackfillError: as :func:`run_barrier`.
+    :raises BackfillError: as :func:`run_epoch`.
     """
 
     def apply(run: EpochRun) -> EpochCommit | None:
@@ -59,7 +59,7 @@ def run_changes(
 
 def skip_changes(barrier: Barrier, *, store: BackfillStore, clock: Clock = utc_now) -> bool:
     """
-    Do the step of :func:`run_changes` without an engine, if there are neither changes nor a repair.
+    Do the step of :func:`apply_changes` without an engine, if there are neither changes nor a repair.
 
     :returns: whether the step is done.
     """
@@ -69,7 +69,7 @@ def skip_changes(barrier: Barrier, *, store: BackfillStore, clock: Clock = utc_n
     return True
 
 
-def run_part(
+def read_chunk_part(
     barrier: Barrier, part: int, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now, by: str | None = None
 ) -> EpochCommit | None:
     """
@@ -78,7 +78,7 @@ def run_part(
     :param part: the part's index in the barrier.
     :returns: the epoch's commit, if this was the last part, or the epoch is already committed.
     :raises EpochFailedError: if the changes are not applied yet.
-    :raises BackfillError: as :func:`run_barrier`.
+    :raises BackfillError: as :func:`run_epoch`.
     """
     if not 0 <= part < len(barrier.parts):
         raise StateError(f"epoch {barrier.epoch} has {len(barrier.parts)} parts, so there is no part {part}")
@@ -91,7 +91,7 @@ def run_part(
             raise EpochFailedError(
                 f"the changes of epoch {barrier.epoch} of job {barrier.job} are not applied yet; run that step first"
             )
-        return run.report(part, engine.read_part(run.settings, barrier, part, since=run.since))
+        return run.report(part, engine.read_chunk_part(run.settings, barrier, part, since=run.since))
 
     return _uncommitted(barrier, read, store=store, engine=engine, clock=clock, by=by)
 

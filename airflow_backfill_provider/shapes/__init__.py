@@ -3,7 +3,7 @@
 from typing import cast
 
 from airflow_backfill_provider.core import kinds
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.shapes.base import Shape, ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
 

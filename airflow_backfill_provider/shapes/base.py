@@ -15,21 +15,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.keys import KeyOrder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-    from airflow_backfill_provider.core.table_version import TableVersions
-    from airflow_backfill_provider.engine.job_rows import JobRows
-    from airflow_backfill_provider.engine.net_changes import MeasuredChanges
-    from airflow_backfill_provider.engine.view import MaterializedView
-    from airflow_backfill_provider.lake.view_identity import ViewIdentity
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.table_version import TableVersions
+    from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+    from airflow_backfill_provider.spark.job_rows import JobRows
+    from airflow_backfill_provider.spark.net_changes import MeasuredChanges
+    from airflow_backfill_provider.spark.view import MaterializedView
 
 
 OF_ROWS = frozenset(
@@ -118,7 +118,7 @@ class ShapedQuery(ABC):
 
         A group loses a row whose group changes, so its shape needs the group's columns. Creation refuses an upstream
         whose changes lack them (:attr:`Source.old_columns`). The writer gets them with
-        :func:`~airflow_backfill_provider.engine.net_changes.old_images`.
+        :func:`~airflow_backfill_provider.spark.net_changes.old_images`.
 
         :param available: the upstream's columns.
         """
@@ -232,8 +232,8 @@ class WriterContext:
         :param rows: rows that have at least the used columns.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        from airflow_backfill_provider.engine.query import run_query
-        from airflow_backfill_provider.sources.by_key import column
+        from airflow_backfill_provider.sources.shared.by_key import column
+        from airflow_backfill_provider.spark.query import run_query
 
         return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)))
 
@@ -243,9 +243,9 @@ class Changes:
     """
     The changes of a window that apply to the view, checked and not yet written.
 
-    :param net: net changes; see :func:`~airflow_backfill_provider.engine.net_changes.net_changes`.
+    :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`.
     :param wanted: the condition that selects them from a change feed, for a shape that reads the feed itself; pass it
-        to :func:`~airflow_backfill_provider.engine.net_changes.old_images`.
+        to :func:`~airflow_backfill_provider.spark.net_changes.old_images`.
     :param measured: the number of changes, and their properties.
     """
 
@@ -258,7 +258,7 @@ class ViewWriter(ABC):
     """
     Writes a job's view.
 
-    Each write has a name from :mod:`airflow_backfill_provider.engine.stamps`: one of ``OF_CHANGES`` for changes and
+    Each write has a name from :mod:`airflow_backfill_provider.spark.stamps`: one of ``OF_CHANGES`` for changes and
     repairs, ``snapshot_part`` for a part of the chunk. The name is a part of the transaction id, so each write happens
     once and can be given up.
 

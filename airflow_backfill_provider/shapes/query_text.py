@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import (
+from airflow_backfill_provider.core.job.spark_tokens import (
     SparkToken,
     TokenKind,
     place,
@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.spark_tokens import (
     text_value,
     without_gaps,
 )
-from airflow_backfill_provider.core.sql import RELATION
+from airflow_backfill_provider.core.job.sql import RELATION
 
 _LITERALS = {
     TokenKind.NUMBER: TokenType.NUMBER,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.append_only import AppendOnly
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.debezium import Debezium

@@ -13,15 +13,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-    from airflow_backfill_provider.core.watchdog import ChangeFeed
+    from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+    from airflow_backfill_provider.core.status.watchdog import ChangeFeed
     from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.sources.numbered_files import NumberedFiles
     from airflow_backfill_provider.sources.present_rows import PresentRows
@@ -225,7 +225,7 @@ class Source(ABC):
         reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Return the changes that a job has not read, see :class:`~airflow_backfill_provider.core.watchdog.ChangeFeed`.
+        Return the changes that a job has not read, see :class:`~airflow_backfill_provider.core.status.watchdog.ChangeFeed`.
 
         It fills ``latest``, ``kept_for``, ``unread_since``, ``needed`` and ``needed_since``. If ``created_on`` or
         ``reached`` doesn't match, it sets ``replaced``, and leaves out what is unread and needed. It is called often,
@@ -317,7 +317,7 @@ class Source(ABC):
         Return the blocks with the number of rows that a job reads from each, and an index of exact keys.
 
         Rows of vnodes outside the job are left out as far as possible. The index is used where bounds are too coarse;
-        ``lake/key_index.py`` has what an index over Arrow tables needs.
+        ``lake/files/key_index.py`` has what an index over Arrow tables needs.
         """
 
     def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> int | None:
@@ -336,7 +336,7 @@ class Source(ABC):
         """
         Return each (vnode, key) of a job that changed in ``(after, up_to]``, for planning.
 
-        :returns: see :func:`~airflow_backfill_provider.lake.window_changes.window_changes`; ``None``, the default, if
+        :returns: see :func:`~airflow_backfill_provider.lake.tables.window_changes.window_changes`; ``None``, the default, if
             only Spark can read them.
         """
         del settings, after, up_to
@@ -358,7 +358,7 @@ class Source(ABC):
         return None
 
     @property
-    def rows_stay(self) -> bool:
+    def can_reread(self) -> bool:
         """
         Whether the rows as of an offset can be read again at any time, so that they can be counted again.
 

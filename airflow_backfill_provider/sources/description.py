@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError, UpstreamSchemaChangedError
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.upstream import KeyColumn
+from airflow_backfill_provider.core.job.upstream import KeyColumn
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.scan.offset import Offset
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.settings import ResolvedUpstream
+    from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.keys import KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.keys import KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from airflow_backfill_provider.core.keys import KeyRange
-    from airflow_backfill_provider.core.offset import Offset
-    from airflow_backfill_provider.core.splits import SplitRange
+    from airflow_backfill_provider.core.scan.keys import KeyRange
+    from airflow_backfill_provider.core.scan.offset import Offset
+    from airflow_backfill_provider.core.scan.splits import SplitRange
 
 CHANGE_TYPE = "_change_type"
 """The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
@@ -21,7 +21,7 @@ CHANGE_OFFSET = "_commit_version"
 The column with the offset of a change. Spark must order its type as offsets are ordered.
 
 A number is a number, a text a string, and a sequence a struct with one field for each part; as ``literal`` of
-``engine/job_rows.py`` writes it.
+``spark/job_rows.py`` writes it.
 """
 
 

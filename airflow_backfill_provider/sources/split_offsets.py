@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
 
 _PLACES = re.compile(r"(\d+( \d+)*)?", re.ASCII)
 

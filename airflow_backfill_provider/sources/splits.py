@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.split_offsets import ends_of
 
 

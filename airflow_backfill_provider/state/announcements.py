@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from airflow_backfill_provider.core.announced import Announced
-from airflow_backfill_provider.lake.record_files import RecordFiles
+from airflow_backfill_provider.core.epoch.announced import Announced
+from airflow_backfill_provider.lake.files.record_files import RecordFiles
 
 FOLDER = "announcements"
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
-from airflow_backfill_provider.lake.record_files import RecordFiles
+from airflow_backfill_provider.lake.files.record_files import RecordFiles
 
 FOLDER = "applications"
 

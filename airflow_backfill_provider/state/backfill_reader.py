@@ -9,16 +9,16 @@ from itertools import takewhile, zip_longest
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.failures import EpochFailure
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
-from airflow_backfill_provider.core.failures import EpochFailure
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
-from airflow_backfill_provider.lake.rows import text_literal
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.lake.files.rows import text_literal
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.announcements import Announcements
 from airflow_backfill_provider.state.applications import ApplicationRecords

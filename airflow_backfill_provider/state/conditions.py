@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class AtLeast:
     """The condition that an integer column has at least some value; the column's values grow with each write."""
 
     column: str

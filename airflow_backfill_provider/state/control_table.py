@@ -19,11 +19,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.errors import BackfillError, ConcurrentUpdateError, StorageUnavailableError
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.storage import one_line, panics_as_errors, storage_errors, storage_unavailable
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import one_line, panics_as_errors, storage_errors, storage_unavailable
+from airflow_backfill_provider.state.conditions import AtLeast
 from airflow_backfill_provider.state.control_table_reader import LAYOUT, LAYOUT_PROPERTY, ControlTableReader, numbered
-from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, OvertakenError, Patience
+from airflow_backfill_provider.state.retries import PATIENT, CommitConflictError, RetriesExhaustedError, RetryPolicy
 from airflow_backfill_provider.state.stamps import stamped
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class ControlTable(ControlTableReader):
         schema: pa.Schema,
         storage_options: Mapping[str, str] | None = None,
         *,
-        patience: Patience = PATIENT,
+        patience: RetryPolicy = PATIENT,
     ) -> None:
         super().__init__(location, schema, storage_options)
         self._patience = patience
@@ -102,7 +102,7 @@ class ControlTable(ControlTableReader):
         self,
         decide: Callable[[pa.Table], Write | None],
         *,
-        reading: Since | None = None,
+        reading: AtLeast | None = None,
     ) -> None:
         """
         Read, decide and write, as one atomic step.
@@ -114,17 +114,17 @@ class ControlTable(ControlTableReader):
         """
         try:
             self._patience.until_not_overtaken(lambda: self._attempt(decide, reading))
-        except GaveUpError as error:
+        except RetriesExhaustedError as error:
             raise ConcurrentUpdateError(
                 f"other writers changed control table {self.location} during each of {error.attempts} attempts within "
                 f"{error.seconds:.0f} seconds; try again"
             ) from error
 
-    def _attempt(self, decide: Callable[[pa.Table], Write | None], reading: Since | None) -> None:
+    def _attempt(self, decide: Callable[[pa.Table], Write | None], reading: AtLeast | None) -> None:
         """
         Read, decide and write once.
 
-        :raises OvertakenError: if another writer committed meanwhile.
+        :raises CommitConflictError: if another writer committed meanwhile.
         """
         with self._lock:
             table = self._open_for_writing()
@@ -165,7 +165,7 @@ class ControlTable(ControlTableReader):
         """
         Commit against the version that a table is open at.
 
-        :raises OvertakenError: if another writer committed meanwhile.
+        :raises CommitConflictError: if another writer committed meanwhile.
         """
         # To look for old entries of the log is a request for each write in an object store.
         cleans = is_local(self.location) or (table.version() + 1) % _CHECKPOINT_EVERY == 0
@@ -184,7 +184,7 @@ class ControlTable(ControlTableReader):
         """
         Commit against a version.
 
-        :raises OvertakenError: if another writer committed meanwhile.
+        :raises CommitConflictError: if another writer committed meanwhile.
         """
         try:
             with storage_errors(self.location):
@@ -192,7 +192,7 @@ class ControlTable(ControlTableReader):
         except (DeltaError, StorageUnavailableError) as error:
             # If this process slept for longer than the log is kept, the error is a missing version.
             if isinstance(error, CommitFailedError) or self._open_newest().version() > before:
-                raise OvertakenError from error
+                raise CommitConflictError from error
             raise
 
     def _compact(self, table: DeltaTable) -> None:

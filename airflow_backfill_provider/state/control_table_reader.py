@@ -18,18 +18,18 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.rows import read_rows
-from airflow_backfill_provider.lake.storage import (
+from airflow_backfill_provider.lake.files.rows import read_rows
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.written import Written
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import (
     got_no_answer,
     one_line,
     panics_as_errors,
     storage_errors,
     storage_unavailable,
 )
-from airflow_backfill_provider.lake.written import Written
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.conditions import AtLeast
 from airflow_backfill_provider.state.file_rows import FileRows
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import (
@@ -91,7 +91,7 @@ class ControlTableReader:
         self._files = FileRows(self._log)
         self._opened: _Opened | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
-        self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
+        self._known: tuple[tuple[str, int], dict[str | AtLeast | None, pa.Table]] = (("", -1), {})
         # An open table changes when it is written to, or brought up to date, and threads share this reader.
         self._lock = threading.RLock()
 
@@ -106,7 +106,7 @@ class ControlTableReader:
 
         Results are cached for the table's version, because an injection, for example, reads the settings many times.
 
-        :param where: a condition in SQL; for text values see :func:`~airflow_backfill_provider.lake.rows.text_literal`.
+        :param where: a condition in SQL; for text values see :func:`~airflow_backfill_provider.lake.files.rows.text_literal`.
         :raises StateLayoutError: if the table is missing or damaged, or has an unknown layout version.
         :raises StateError: if a row was edited or added; without a condition, also if rows were removed.
         :raises StorageUnavailableError: if the table's storage does not answer.
@@ -128,7 +128,7 @@ class ControlTableReader:
         :raises StateError: as :meth:`read`; also if one of these rows was removed.
         """
         with self._lock:
-            return self._remembered(self._open(), Since(column, value))
+            return self._remembered(self._open(), AtLeast(column, value))
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column, from the log's statistics; 0 if there are no rows."""
@@ -144,7 +144,7 @@ class ControlTableReader:
         with self._lock:
             table = self._open()
             greatest = self._greatest(table, column)
-            return greatest, self._remembered(table, Since(column, greatest - count + 1))
+            return greatest, self._remembered(table, AtLeast(column, greatest - count + 1))
 
     def _open(self) -> DeltaTable:
         """
@@ -225,7 +225,7 @@ class ControlTableReader:
             )
         return table
 
-    def _remembered(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
+    def _remembered(self, table: DeltaTable, wanted: str | AtLeast | None) -> pa.Table:
         version = _version_of(table)
         known, answers = self._known
         if known != version or len(answers) > _ANSWERS_KEPT:
@@ -235,7 +235,7 @@ class ControlTableReader:
             answers[wanted] = self._read(table, wanted)
         return answers[wanted]
 
-    def _read(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
+    def _read(self, table: DeltaTable, wanted: str | AtLeast | None) -> pa.Table:
         """Read rows, check their stamps, and return them without stamps."""
         rows = self._rows_of_files(table, wanted)
         if rows is None:
@@ -245,7 +245,7 @@ class ControlTableReader:
             self._require_all(table, rows, wanted)
         return rows.select(self.schema.names)
 
-    def _require_all(self, table: DeltaTable, rows: pa.Table, wanted: Since | None) -> None:
+    def _require_all(self, table: DeltaTable, rows: pa.Table, wanted: AtLeast | None) -> None:
         """
         Refuse the rows of the newest writes if some are missing.
 
@@ -262,7 +262,7 @@ class ControlTableReader:
             require_stamps(between, self.location)
             require_writes(between, newest, self.location)
 
-    def _rows_of_files(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table | None:
+    def _rows_of_files(self, table: DeltaTable, wanted: str | AtLeast | None) -> pa.Table | None:
         """Return rows from files that are read as a whole; ``None`` if deltalake should read them."""
         if isinstance(wanted, str):
             return None

@@ -16,8 +16,8 @@ from cachetools import LRUCache
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.state.conditions import AtLeast
 
 _LARGEST = 256 << 10
 _MOST_FILES = 64
@@ -34,7 +34,7 @@ class FileRows:
         self._log = log
         self._known: LRUCache[str, pa.Table] = LRUCache(_MOST_FILES)
 
-    def read(self, table: DeltaTable, since: Since | None) -> pa.Table | None:
+    def read(self, table: DeltaTable, since: AtLeast | None) -> pa.Table | None:
         """
         Return the rows of an open table's version, with the columns of its files.
 

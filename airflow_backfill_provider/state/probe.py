@@ -14,10 +14,10 @@ from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import StorageUnavailableError
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.exclusive_commits import PROBE_SCHEMA, second_commit_fails
-from airflow_backfill_provider.lake.storage import one_line, storage_errors
-from airflow_backfill_provider.lake.stored_files import stored_files
+from airflow_backfill_provider.lake.files.stored_files import stored_files
+from airflow_backfill_provider.lake.log.exclusive_commits import PROBE_SCHEMA, second_commit_fails
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
 
 _IMPATIENT = {"max_retries": "1", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "10s"}
 """Short timeouts, because a user waits at the connection form."""

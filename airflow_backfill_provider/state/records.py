@@ -13,12 +13,13 @@ from typing import TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.failures import EpochFailure
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import StateLayoutError
-from airflow_backfill_provider.core.failures import EpochFailure
-from airflow_backfill_provider.core.keys import KeyOrder, Position
-from airflow_backfill_provider.core.progress import (
+from airflow_backfill_provider.core.scan.keys import KeyOrder, Position
+from airflow_backfill_provider.core.scan.progress import (
     BackfillState,
     Completed,
     InProgress,
@@ -26,8 +27,7 @@ from airflow_backfill_provider.core.progress import (
     VnodeProgress,
     position_of,
 )
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.lake.files.key_index import arrow_type
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import CHECKSUM, VERSION
 

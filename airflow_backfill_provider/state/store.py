@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.failures import EpochFailure, is_worth_recording
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import StateError, StateLayoutError
-from airflow_backfill_provider.core.failures import EpochFailure, is_worth_recording
-from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.backfill_reader import BackfillReader
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.conditions import AtLeast
 from airflow_backfill_provider.state.control_table import Write
 from airflow_backfill_provider.state.recovery import what_to_do
 
@@ -122,7 +122,7 @@ class BackfillStore(BackfillReader):
             pinned = barrier
             return Write(records.barrier_row(barrier))
 
-        self._barrier_log.update(decide, reading=Since("epoch", barrier.prev_epoch))
+        self._barrier_log.update(decide, reading=AtLeast("epoch", barrier.prev_epoch))
         return pinned
 
     def write_state(self, state: BackfillState, settings: JobSettings) -> None:
@@ -169,7 +169,7 @@ class BackfillStore(BackfillReader):
             recorded = earlier[0] if earlier else commit
             return None if earlier else Write(row)
 
-        self._barrier_log.update(decide, reading=Since("epoch", commit.epoch))
+        self._barrier_log.update(decide, reading=AtLeast("epoch", commit.epoch))
         return recorded
 
     def record_failure(self, barrier: Barrier, failure: EpochFailure) -> None:
@@ -188,7 +188,7 @@ class BackfillStore(BackfillReader):
                 else Write(records.failure_row(barrier, failure))
             )
 
-        self._barrier_log.update(decide, reading=Since("epoch", failure.epoch))
+        self._barrier_log.update(decide, reading=AtLeast("epoch", failure.epoch))
 
     def record_report(self, barrier: Barrier, report: EpochReport) -> None:
         """Write a part's report to the barrier log; a no-op if the part is already reported."""
@@ -198,4 +198,4 @@ class BackfillStore(BackfillReader):
                 return None
             return Write(records.report_row(barrier, report))
 
-        self._barrier_log.update(decide, reading=Since("epoch", barrier.epoch))
+        self._barrier_log.update(decide, reading=AtLeast("epoch", barrier.epoch))

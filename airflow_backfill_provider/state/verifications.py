@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_backfill_provider.core.errors import NotVerifiedError
-from airflow_backfill_provider.core.verification import (
+from airflow_backfill_provider.core.status.verification import (
     AskedVerification,
     ComparedVnodes,
     PinnedVerification,
     Verification,
 )
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.conditions import AtLeast
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.recovery import VERIFICATIONS
 
@@ -131,12 +131,12 @@ class Verifications:
             return None if known.with_step(compared) == known else Write(_compared_row(pinned, compared))
 
         # Only this verification is needed, and there may be many others.
-        self.table.update(decide, reading=Since("number", pinned.number))
+        self.table.update(decide, reading=AtLeast("number", pinned.number))
         return self._one(self.table.read_since("number", pinned.number), pinned)
 
-    def _newest(self) -> Since:
+    def _newest(self) -> AtLeast:
         """Return the condition for the rows that determine the number of the next verification."""
-        return Since("number", self.table.greatest("number"))
+        return AtLeast("number", self.table.greatest("number"))
 
     def _recent(self, incarnation: str) -> list[Verification]:
         if not self.table.exists():

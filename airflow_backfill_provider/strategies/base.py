@@ -2,7 +2,7 @@
 The seam of strategies: how history is read.
 
 A strategy defines what a position means (its scan), what the next chunk is, which tables it creates, and what it costs.
-Its half on Spark is a :class:`~airflow_backfill_provider.strategies.reader.SnapshotReader`. The rest of an epoch is the
+Its half on Spark is a :class:`~airflow_backfill_provider.strategies.reader.HistoryReader`. The rest of an epoch is the
 same for all strategies. A strategy's module imports deltalake and Spark inside its methods, because a scheduler loads
 it for every DAG.
 """
@@ -15,27 +15,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.strategies.cost import CostEstimate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-    from airflow_backfill_provider.core.planner import ChunkPlan
-    from airflow_backfill_provider.core.progress import BackfillState
-    from airflow_backfill_provider.core.replay import ReplayEpoch
-    from airflow_backfill_provider.core.scan import Scan, VnodeRange
-    from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.core.visibility import Visibility
-    from airflow_backfill_provider.engine.job_rows import PlacedRows
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.job.visibility import Visibility
+    from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
+    from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+    from airflow_backfill_provider.core.scan.progress import BackfillState
+    from airflow_backfill_provider.core.scan.scan import Scan, VnodeRange
+    from airflow_backfill_provider.core.status.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.sources.description import UpstreamDescription
-    from airflow_backfill_provider.strategies.evidence import Evidence
-    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+    from airflow_backfill_provider.spark.job_rows import PlacedRows
+    from airflow_backfill_provider.strategies.inputs import StrategyInputs
+    from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotPlan:
+class NextChunk:
     """
     The snapshot side of one epoch.
 
@@ -64,7 +64,7 @@ class SnapshotPlan:
     """
 
     row_count: int
-    parts: tuple[ChunkPlan, ...] = ()
+    parts: tuple[ChunkPart, ...] = ()
     vnode_ranges: tuple[VnodeRange, ...] = ()
     prepares: bool = False
     unread: int | None = None
@@ -81,7 +81,7 @@ class SnapshotPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class ChunkInputs:
     """
     The facts that the next chunk is planned from.
 
@@ -163,10 +163,10 @@ class Strategy(ABC):
         return upstream.present is None and upstream.splits is None
 
     @abstractmethod
-    def offer(self, evidence: Evidence) -> Offer:
+    def offer(self, inputs: StrategyInputs) -> Offer:
         """Return whether the strategy suits a job, for ``auto``."""
 
-    def require_possible(self, evidence: Evidence) -> None:  # noqa: B027 - most depend on nothing that ends
+    def require_possible(self, inputs: StrategyInputs) -> None:  # noqa: B027 - most depend on nothing that ends
         """
         Refuse a job that names the strategy and cannot be finished with it.
 
@@ -174,7 +174,7 @@ class Strategy(ABC):
         """
 
     @abstractmethod
-    def cost(self, evidence: Evidence) -> CostEstimate:
+    def cost(self, inputs: StrategyInputs) -> CostEstimate:
         """Estimate the cost of a whole backfill."""
 
     # ------------------------------------------------------------------------------------------------ creation
@@ -213,7 +213,7 @@ class Strategy(ABC):
     # --------------------------------------------------------------------------------------------- each epoch
 
     @abstractmethod
-    def plan(self, situation: Situation) -> SnapshotPlan:
+    def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
         """
         Plan what an epoch reads, without a JVM.
 
@@ -282,7 +282,7 @@ class Strategy(ABC):
         return None
 
     @abstractmethod
-    def reader(self, context: ReaderContext) -> SnapshotReader:
+    def reader(self, context: ReaderContext) -> HistoryReader:
         """Return the reader on Spark, for a job's epochs."""
 
     # -------------------------------------------------------------------------------------------- maintenance
@@ -321,7 +321,7 @@ def require_rows_to_stay(job: BackfillJob) -> None:
 
     :raises InvalidJobError: with a column that can move them.
     """
-    from airflow_backfill_provider.core.visibility import Visibility
+    from airflow_backfill_provider.core.job.visibility import Visibility
 
     others = sorted(set(job.upstream.distribution_key) - {column.column for column in job.upstream.key})
     if others and job.visibility is Visibility.ON_FINISH:

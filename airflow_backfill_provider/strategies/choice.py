@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import AUTO, BackfillJob
+from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
 from airflow_backfill_provider.core.kinds import JobShape, shape_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
-from airflow_backfill_provider.strategies.evidence import Evidence
+from airflow_backfill_provider.strategies.inputs import StrategyInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     """
     shape = shape_of(job.query)
     _require_changes(job, shape, upstream, described)
-    evidence = Evidence.of(job, upstream, described)
+    inputs = StrategyInputs.of(job, upstream, described)
     suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]
     if shape.strategies is not None and not suited:
         raise InvalidJobError(
@@ -48,7 +48,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
             f"and none of these can read {upstream.location}; {_THROUGH_A_ROW_VIEW}"
         )
     could = [kind for kind in suited if kind.only_visibility in {None, job.visibility}]
-    estimates = {kind.name: kind.cost(evidence) for kind in could}
+    estimates = {kind.name: kind.cost(inputs) for kind in could}
     if job.strategy != AUTO:
         named = KINDS.named(job.strategy)
         if named not in suited:
@@ -56,11 +56,11 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
                 f"strategy: {named.name} cannot read {upstream.location}; use auto, or "
                 f"{', '.join(kind.name for kind in suited)}"
             )
-        named.require_possible(evidence)
+        named.require_possible(inputs)
         return StrategyChoice(named, "the job asks for it", estimates)
     against: list[str] = []
     for kind in could:
-        offer = kind.offer(evidence)
+        offer = kind.offer(inputs)
         if offer.fits:
             because = offer.reason or "; ".join(against)
             return StrategyChoice(kind, f"chosen by auto, because {because}", estimates)

@@ -13,7 +13,7 @@ class CostEstimate(BaseModel):
     :param bytes: bytes of the files that all epochs open, and of the tables that creating the job writes.
     :param epochs: the number of epochs that read a chunk.
     :param spark_runs: the number of Spark applications: one that creates the job, and those of the epochs.
-    :param hours: a rough duration, at the speed that :mod:`airflow_backfill_provider.strategies.evidence` assumes.
+    :param hours: a rough duration, at the speed that :mod:`airflow_backfill_provider.strategies.inputs` assumes.
     """
 
     model_config = ConfigDict(frozen=True)

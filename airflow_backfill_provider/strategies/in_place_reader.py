@@ -11,14 +11,14 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.predicates import in_any, unskipped
-from airflow_backfill_provider.engine.row_account import RowAccount
-from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.predicates import in_any, without_data_skipping
+from airflow_backfill_provider.spark.row_account import RowAccount
+from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class InPlaceChunk:
             counted - found.count,
             counted,
         )
-        return self._counted(self.upstream.filter(unskipped(condition)), counted)
+        return self._counted(self.upstream.filter(without_data_skipping(condition)), counted)
 
     def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
         # Count the same data frame that is written, because another read may skip other files.
@@ -149,7 +149,7 @@ class UnskippedChunk:
         return self.job_rows.measure_chunk(self.selected, expected=self.expected)
 
 
-class InPlaceReader(SnapshotReader):
+class InPlaceReader(HistoryReader):
     """
     Reads chunks from the upstream itself; has no tables.
 
@@ -178,6 +178,6 @@ class InPlaceReader(SnapshotReader):
         context, offset = self._context, barrier.chunk_offset
         return UnskippedChunk(
             job_rows=context.job_rows,
-            selected=context.rows_at(offset).filter(unskipped(in_any(context.job_rows.scan, ranges))),
+            selected=context.rows_at(offset).filter(without_data_skipping(in_any(context.job_rows.scan, ranges))),
             expected=context.account.bounds(offset, ranges).at_most,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.scan import VnodeRange
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.strategies.shared_position import SharedPosition, shared
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.compaction import CompactionPlan
-    from airflow_backfill_provider.core.keys import KeyRange
-    from airflow_backfill_provider.core.offset import Offset
-    from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
-    from airflow_backfill_provider.engine.job_rows import JobRows
-    from airflow_backfill_provider.engine.row_account import RowAccount
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.scan.keys import KeyRange
+    from airflow_backfill_provider.core.scan.offset import Offset
+    from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
+    from airflow_backfill_provider.core.status.compaction import CompactionPlan
     from airflow_backfill_provider.sources.base import Source
+    from airflow_backfill_provider.spark.job_rows import JobRows
+    from airflow_backfill_provider.spark.row_account import RowAccount
 
 
 class Chunk(Protocol):
@@ -73,7 +73,7 @@ class ReaderContext:
     storage_options: Mapping[str, str] | None
 
 
-class SnapshotReader(ABC):
+class HistoryReader(ABC):
     """Reads a job's snapshot, chunk by chunk."""
 
     counts_before_changes: ClassVar[bool] = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import Position
-from airflow_backfill_provider.core.progress import (
+from airflow_backfill_provider.core.scan.keys import Position
+from airflow_backfill_provider.core.scan.progress import (
     BackfillState,
     Completed,
     InProgress,

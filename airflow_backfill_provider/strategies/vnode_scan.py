@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.progress import (
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.progress import (
     BackfillState,
     Completed,
     InProgress,
@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.progress import (
     VnodeProgress,
     position_of,
 )
-from airflow_backfill_provider.core.scan import VnodeRange, by_vnode
+from airflow_backfill_provider.core.scan.scan import VnodeRange, by_vnode
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.rate_limit import described_limit
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.job.rate_limit import described_limit
+from airflow_backfill_provider.core.status.job_status import JobStatus
 
 
 def begin(barrier: Barrier, upstream: str) -> Iterator[str]:

@@ -12,8 +12,8 @@ import logging
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.status.job_status import JobStatus
 
 PREFIX = "backfill"
 

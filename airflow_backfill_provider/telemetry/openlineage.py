@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import QueryLineage
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 logger = logging.getLogger(__name__)

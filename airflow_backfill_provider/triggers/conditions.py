@@ -10,12 +10,12 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_backfill_provider.core import verification_text
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError, ViewDiffersError
-from airflow_backfill_provider.core.progress import Completed
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.vnodes import format_vnodes, parse_vnodes
+from airflow_backfill_provider.core.scan.progress import Completed
+from airflow_backfill_provider.core.scan.vnodes import format_vnodes, parse_vnodes
+from airflow_backfill_provider.core.status import verification_text
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.hooks.progress import current_progress
 
 if TYPE_CHECKING:

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
-from airflow_backfill_provider.core.demand import Demand, demand_of
+from airflow_backfill_provider.core.epoch.demand import Demand, demand_of
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     JobNotCreatedError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
 )
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
-    from airflow_backfill_provider.core.epoch_record import EpochCommit
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.lake.version_watch import VersionsWatch
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
+    from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.jobs.backfill import Backfill
+    from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
     from airflow_backfill_provider.sources.base import SourceWatch
 
     Progress = tuple[JobSettings | None, Barrier | None, EpochCommit | None]
@@ -148,7 +148,7 @@ class _UpstreamWatch:
 
     @cached_property
     def _watch(self) -> SourceWatch:
-        from airflow_backfill_provider.protocol.upstream_watch import watch_upstream
+        from airflow_backfill_provider.jobs.upstream_watch import watch_upstream
 
         return watch_upstream(BackfillHook(self._backfill_conn_id).open(self._job))
 
@@ -188,7 +188,7 @@ class _JobWatch:
 
     @cached_property
     def _tables(self) -> VersionsWatch:
-        from airflow_backfill_provider.lake.version_watch import VersionsWatch
+        from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
 
         return VersionsWatch(self._backfill.store.watched_tables, self._backfill.store.storage_options)
 

@@ -20,7 +20,7 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook
 from airflow_backfill_provider.triggers.conditions import Condition, Observation, observe
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.lake.version_watch import Versions, VersionsWatch
+    from airflow_backfill_provider.lake.log.version_watch import Versions, VersionsWatch
     from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 Answer = TypeVar("Answer")
@@ -75,7 +75,7 @@ class WatchedJob:
 
     @cached_property
     def _tables(self) -> VersionsWatch:
-        from airflow_backfill_provider.lake.version_watch import VersionsWatch
+        from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
 
         reader = self.reader
         return VersionsWatch(reader.watched_tables, reader.storage_options)

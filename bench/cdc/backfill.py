@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.cdc.orders import DATABASE, KEY, TABLE
 from bench.measuring import REQUESTER
 from tests.postgres_server import PostgresServer
@@ -79,7 +79,7 @@ class CdcBackfill:
         backfill = self.backfill
         barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=REQUESTER).barrier
         if barrier is not None:
-            self.commits.append(protocol.run_barrier(barrier, store=backfill.store, engine=self.engine))
+            self.commits.append(protocol.run_epoch(barrier, store=backfill.store, engine=self.engine))
 
     @property
     def stages(self) -> list[Mapping[str, float]]:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from bench.cdc.backfill import CdcBackfill, connection_to
 from bench.cdc.incremental_snapshot import OPERATION, IncrementalSnapshot
 from bench.cdc.load import Load, load_of, longest_transaction

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.engine import Engine
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.hooks.spark_application import application_path
-from airflow_backfill_provider.protocol import Engine, creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.comparison.by_hand import ByHand, chunks_of_keys
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.stage import Stage
@@ -116,7 +117,7 @@ class WarmEpochs:
             engine=lambda: engine,
             requested_by=str(REQUESTER),
         )
-        _run_epochs(stage, backfill, lambda barrier: protocol.run_barrier(barrier, store=backfill.store, engine=engine))
+        _run_epochs(stage, backfill, lambda barrier: protocol.run_epoch(barrier, store=backfill.store, engine=engine))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.compaction import CompactionPolicy
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.maintenance import compaction
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.status.compaction import CompactionPolicy
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.maintenance import compaction
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.verification import verifier
 from bench.comparison.contestants import REQUESTER
 from bench.comparison.race import DifferentResultError, fingerprint
 from bench.measuring import create, java_process, measure

@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.sources.kafka.connection import kafka_connection
 from bench.measuring import REQUESTER
 from bench.source.results import BACKFILL, BACKFILL_OF_BYTES, COPY, STREAM
@@ -86,4 +86,4 @@ def _backfill(spark: SparkSession, path: Path, upstream: Mapping[str, Any], quer
     while not job.store.state().completed:
         pinned = protocol.inject_barrier(store=job.store, upstream=job.upstream, requester=REQUESTER).barrier
         if pinned is not None:
-            protocol.run_barrier(pinned, store=job.store, engine=engine)
+            protocol.run_epoch(pinned, store=job.store, engine=engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
 from demo.orders import first_orders
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
 from demo.delta.table import append_orders
 from demo.orders_writer import OrdersWriter, Span, Widths, write_until_stopped
 

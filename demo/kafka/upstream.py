@@ -14,7 +14,7 @@ import numpy as np
 from confluent_kafka.admin import NewTopic
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.connections import variable_of
+from airflow_backfill_provider.core.job.connections import variable_of
 from demo.folder import DemoError, Size, number_from_environment, program, short_path
 from demo.job import write_job
 from demo.kafka.broker import Broker, Quorum

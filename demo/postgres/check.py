@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.connections import connection_fields
+from airflow_backfill_provider.core.job.connections import connection_fields
 from demo.check import run_check
 
 _FETCHED = "10000"

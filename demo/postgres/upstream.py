@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.connections import variable_of
+from airflow_backfill_provider.core.job.connections import variable_of
 from demo.folder import DemoError, Size, number_from_environment, program, short_path
 from demo.job import NAME, write_job
 from demo.orders import KEY

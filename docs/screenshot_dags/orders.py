@@ -25,8 +25,8 @@ PROGRAM = """
 import os, sys
 for section in ("CORE", "DATABASE"):
     os.environ.pop(f"AIRFLOW__{section}__SQL_ALCHEMY_CONN", None)  # unreadable on purpose in a task's process
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from tests.unit.stand_in import StandInSpark
 job, application, *arguments = sys.argv[1:]
 StandInSpark().run(Backfill(BackfillJob.from_yaml(job)), application, arguments)

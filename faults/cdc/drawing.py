@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from faults.cdc.kinds import KEYS, KINDS, LONG, MOOD, KeyColumn, Kind
 
 FILTERS = ("", "n >= 0", "n IS NULL OR n < 50", "n % 3 = 0", "n <> 7 AND n > -90")

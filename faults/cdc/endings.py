@@ -12,9 +12,9 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.verification import Verification
-from airflow_backfill_provider.protocol import finish, mutations
-from airflow_backfill_provider.verification.verifier import compare_now
+from airflow_backfill_provider.core.status.verification import Verification
+from airflow_backfill_provider.jobs import mutations, strategy_tables
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from faults.campaign import WrongError
 from faults.cdc.case_database import CaseDatabase
 from faults.cdc.drawing import DrawnTable
@@ -123,7 +123,7 @@ class Endings:
         """Cancel a job: the other one, and a rebuild, are unharmed."""
         job = self.jobs[0]
         mutations.cancel_job(store=job.backfill.store, requested_by="tester")
-        finish.clean_up_after_cancelling(job.backfill.store)
+        strategy_tables.clean_up_after_cancelling(job.backfill.store)
         with self.database.connect() as connection:
             slots = connection.execute(
                 "SELECT FROM pg_replication_slots WHERE slot_name = %s", [slot_name(self.table, self.database)]

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from faults.attempts import HarmedAttempts
 from faults.cdc.case_database import CaseDatabase
 from faults.cdc.jobs import DrawnLakehouse

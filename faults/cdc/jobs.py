@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from faults.cdc.case_database import CaseDatabase
 from faults.cdc.drawing import DrawnJob, DrawnTable
 from tests.integration.engine.lakehouse import Lakehouse

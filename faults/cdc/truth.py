@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.progress import InProgress, NotStarted
+from airflow_backfill_provider.core.scan.progress import InProgress, NotStarted
 from faults.campaign import WrongError
 from faults.cdc.case_database import CaseDatabase
 from faults.cdc.drawing import DrawnTable

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
 from faults.classes.fault import Fault, adding_to

@@ -9,9 +9,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.held_up import MOST_DOUBLINGS, PATIENCE
-from airflow_backfill_provider.core.replay import MOST_EPOCHS
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch.held_up import MOST_DOUBLINGS, PATIENCE
+from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
+from airflow_backfill_provider.jobs import mutations
 from faults.campaign import WrongError
 from faults.classes.fault import Fault, adding_to
 from faults.table_shapes import change

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError, UnsupportedValueError, UpstreamError
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from faults.attempts import HarmedAttempts
 from faults.campaign import Outcome, WrongError

@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from faults.campaign import WrongError
 from faults.kafka.drawing import UNREADABLE, DrawnJob

@@ -11,9 +11,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import UpstreamReplacedError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification.verifier import compare_now
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from faults.campaign import Outcome, WrongError
 from faults.kafka.drawing import a_topic
 from faults.kafka.harm import Harm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.verification.verifier import compare_now
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from faults.campaign import WrongError
 from faults.kafka.jobs import TopicJob
 from faults.kafka.writer import Writer

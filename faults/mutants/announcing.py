@@ -39,10 +39,10 @@ MUTANTS = (
         name="announced-goes-back",
         breaks="A task run that ends late sets back what its DAG has announced.",
         invariant="I3",
-        file="airflow_backfill_provider/core/announced.py",
+        file="airflow_backfill_provider/core/epoch/announced.py",
         old='"epoch": max(epoch, self.epoch)',
         new='"epoch": epoch',
-        killers=("tests/unit/core/test_announced.py::test_a_record_never_goes_back",),
+        killers=("tests/unit/core/epoch/test_announced.py::test_a_record_never_goes_back",),
     ),
     Mutant(
         name="newest-attempt-stopped",

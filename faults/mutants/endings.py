@@ -5,9 +5,9 @@ from __future__ import annotations
 from faults.mutants.killers import CDC_PLANNING
 from faults.mutants.mutant import Mutant
 
-_REPLAY = "airflow_backfill_provider/core/replay.py"
-_HELD_UP = "airflow_backfill_provider/core/held_up.py"
-_REPLAYS = "tests/unit/core/test_replay.py"
+_REPLAY = "airflow_backfill_provider/core/epoch/replay.py"
+_HELD_UP = "airflow_backfill_provider/core/epoch/held_up.py"
+_REPLAYS = "tests/unit/core/epoch/test_replay.py"
 _ARRIVALS = "tests/property/test_replay.py"
 _TAILS = "tests/property/test_held_up.py"
 

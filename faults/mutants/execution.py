@@ -10,7 +10,7 @@ MUTANTS = (
         name="changes-of-unread-rows",
         breaks="Changes of rows that no chunk has read yet reach the view of an arrangement, and the chunk again.",
         invariant="I1",
-        file="airflow_backfill_provider/execution/epoch.py",
+        file="airflow_backfill_provider/engine/epoch.py",
         old="net=self._net.filter(self._visible),",
         new="net=self._net,",
         killers=(
@@ -22,7 +22,7 @@ MUTANTS = (
         name="chunk-before-the-changes",
         breaks="A row that moves into another vnode's chunk is read there, and then deleted by its own change.",
         invariant="I1",
-        file="airflow_backfill_provider/execution/epoch.py",
+        file="airflow_backfill_provider/engine/epoch.py",
         old="""\
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
             rows = self._write_parts()
@@ -38,7 +38,7 @@ MUTANTS = (
         name="key-in-two-vnodes",
         breaks="A key that the upstream has in two vnodes gets into the view twice.",
         invariant="I6",
-        file="airflow_backfill_provider/execution/epoch.py",
+        file="airflow_backfill_provider/engine/epoch.py",
         old="must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes",
         new="must_be_single = self._tables.settings.repairs_view(barrier)",
         killers=(f"{FOREIGN_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
@@ -48,7 +48,7 @@ MUTANTS = (
         name="name-of-another-table",
         breaks="An epoch goes on with the old files of an upstream whose name means another table.",
         invariant="I6",
-        file="airflow_backfill_provider/execution/named_tables.py",
+        file="airflow_backfill_provider/engine/named_tables.py",
         old="if not (is_same and found.table_id == settings.upstream.table_id):",
         new="if False:",
         killers=(f"{CATALOG_TABLES}::test_a_dropped_upstream_that_was_made_anew_elsewhere_is_refused_by_its_name",),
@@ -58,7 +58,7 @@ MUTANTS = (
         name="view-under-a-foreign-name",
         breaks="A view whose name means another table is written on, and readers of the name see the other table.",
         invariant="I6",
-        file="airflow_backfill_provider/execution/named_tables.py",
+        file="airflow_backfill_provider/engine/named_tables.py",
         old="if found is None or not _is_same_place(found.location, job.view_location):",
         new="if found is None:",
         killers=(

@@ -132,7 +132,7 @@ MUTANTS = (
         name="group-repaired-as-a-key",
         breaks="A repair of group 3 rewrites what the upstream's key 3 stands for.",
         invariant="I6",
-        file="airflow_backfill_provider/protocol/mutations.py",
+        file="airflow_backfill_provider/jobs/mutations.py",
         old="Repair(units=tuple(dict.fromkeys(of_units)))",
         new="Repair(keys=tuple(dict.fromkeys(of_units)))",
         killers=(f"{GROUPS}::test_a_group_is_repaired_as_a_unit_and_never_as_a_key_of_the_upstream",),

@@ -30,7 +30,7 @@ MUTANTS = (
         name="files-missing-from-the-list",
         breaks="A list of files that lacks some of the table's is written, and their rows are never read.",
         invariant="I6",
-        file="airflow_backfill_provider/lake/numbered_log.py",
+        file="airflow_backfill_provider/lake/log/numbered_log.py",
         old="if {*paths} != state.files.keys() or not (state.protocol and state.metadata):",
         new="if not (state.protocol and state.metadata):",
         killers=(f"{NUMBERED_LOG}::test_other_files_than_deltalake_finds_are_refused",),

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from faults.shapes import values
 from faults.shapes.case import Column
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from faults.shapes.case import Case, Column
 from faults.shapes.rows import Change, Row, as_arrow
 from faults.shapes.statistics import statistics

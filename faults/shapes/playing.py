@@ -12,16 +12,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, position_of
-from airflow_backfill_provider.core.scan import rows_read
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, position_of
+from airflow_backfill_provider.core.scan.scan import rows_read
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from airflow_backfill_provider.sources.delta.versions import version_of
-from airflow_backfill_provider.verification.verifier import compare_now
 from faults.campaign import Outcome, WrongError
 from faults.shapes import refusals
 from faults.shapes.case import Case, Gap

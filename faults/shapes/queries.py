@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from faults.shapes import names
 from faults.shapes.case import Column
 from faults.shapes.expressions import BY_TYPE, CONDITIONS, built_in, kind_of

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from faults.campaign import WrongError
 from faults.shapes.case import Case
 from faults.shapes.rows import Row

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Key, Orders, Template, job_of
 from tests.plain_source import PlainSource
@@ -112,17 +112,17 @@ class Backfilling:
     ) -> EpochCommit:
         """Run a pinned barrier."""
         store = store or self.backfill.store
-        return protocol.run_barrier(barrier, store=store, engine=engine or self.engine(), clock=self.clock)
+        return protocol.run_epoch(barrier, store=store, engine=engine or self.engine(), clock=self.clock)
 
     def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
         """Apply the changes of a pinned barrier that several task runs share."""
-        return protocol.run_changes(
+        return protocol.apply_changes(
             barrier, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
         )
 
     def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
         """Read one part of a pinned barrier that several task runs share."""
-        return protocol.run_part(
+        return protocol.read_chunk_part(
             barrier, part, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
         )
 

@@ -22,8 +22,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.barrier import Barrier, decoded
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     EpochGivenUpError,
@@ -31,17 +33,15 @@ from airflow_backfill_provider.core.errors import (
     MissingRowsError,
     QueryFailedError,
 )
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
-from airflow_backfill_provider.lake.view_identity import (
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import (
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
     view_identity,
 )
-from airflow_backfill_provider.protocol import EpochWrites, PartWrites
 from tests.builders import PAID, Key, Logged, logged
 from tests.plain_arrangement import Change, Row, Rows
 from tests.plain_source import PlainSource, read_version
@@ -177,7 +177,7 @@ class MemoryEngine:
             past=views[path].past if path in views else {},
         )
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
+    def run_epoch(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write the changes, then every part of the chunk, each once."""
         self.calls.append(f"execute {barrier.epoch}")
         source = self._begin(settings, barrier, since)
@@ -198,7 +198,7 @@ class MemoryEngine:
         changes = self._changes(settings, barrier, source)
         return PartWrites({0: len(changes)}, {"changes": self.seconds["changes"]}, rows_added=_added(changes))
 
-    def read_part(
+    def read_chunk_part(
         self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
     ) -> PartWrites:
         """Write one part of the chunk, once."""
@@ -243,7 +243,7 @@ class MemoryEngine:
                 view.marked_finished.append(barrier.epoch)
                 view.commit()
 
-    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+    def unmark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is not finished, if it says that it is, and is of this incarnation."""
         with self.warehouse.lock:
             view = self.warehouse.views[settings.definition.view_location]

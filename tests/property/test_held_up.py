@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.held_up import (
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.held_up import (
     LEAST_SHARE,
     MOST_DOUBLINGS,
     PATIENCE,
@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.held_up import (
     held_up_before,
     raised,
 )
-from airflow_backfill_provider.core.rate_limit import ChosenLimit
+from airflow_backfill_provider.core.job.rate_limit import ChosenLimit
 from tests.builders import barrier_of, part_of
 
 HELD_UP = MOST_DOUBLINGS * PATIENCE

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.lake.files.key_index import ArrowKeyIndex, arrow_type
 from tests.builders import ExactKeys
 from tests.strategies import key_columns, keys
 

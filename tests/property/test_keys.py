@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.barrier import PinnedRange
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.epoch.barrier import PinnedRange
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from tests.builders import in_order, order_of
 from tests.strategies import KEY_VALUES, key_columns, keys
 

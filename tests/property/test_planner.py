@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.planner import plan_chunk
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.next_chunk import choose_chunk
 from tests.builders import ExactKeys, Key, file_of, in_order, order_of
 
 EXACT, LOOSE, LEADING, MISSING = "exact", "loose", "leading", "missing"
@@ -33,7 +33,7 @@ class Table:
         return sum(map(len, self.keys.values()))
 
     def plan(self, after, rate_limit, files=None):
-        return plan_chunk(
+        return choose_chunk(
             self.files if files is None else files,
             unread=[KeyRange(after, None)],
             rate_limit=rate_limit,
@@ -199,7 +199,7 @@ def test_files_in_key_order_are_filled_to_nine_tenths_from_two_files(table, rate
         index = ExactKeys(table.keys, table.order)
         ((after, up_to),) = bounds(plan)
         unread = [KeyRange(after, None)]
-        plan_chunk(table.files, unread=unread, rate_limit=rate_limit, order=table.order, keys=index)
+        choose_chunk(table.files, unread=unread, rate_limit=rate_limit, order=table.order, keys=index)
         if up_to is None:
             return
         assert math.ceil(0.9 * rate_limit) <= len(rows)

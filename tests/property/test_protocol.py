@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import PAID

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.row.query import check_query
 
 COMMENTS = [" /* FROM upstream */ ", " -- FROM `x` WHERE '\n", "/**/ ", " /*ünï 😀*/\n"]

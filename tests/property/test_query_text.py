@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.spark_tokens import spark_tokens, without_gaps
+from airflow_backfill_provider.core.job.spark_tokens import spark_tokens, without_gaps
 from airflow_backfill_provider.shapes.query_text import read_query
 
 PIECES = st.sampled_from(

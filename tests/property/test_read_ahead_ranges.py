@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.strategies.cdc.planning import MOST_CONNECTIONS, ranges_to_read, rows_left
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.strategies.cdc.next_chunk import MOST_CONNECTIONS, ranges_to_read, rows_left
 from tests.builders import in_order, order_of
 from tests.strategies import key_columns, keys
 

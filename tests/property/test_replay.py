@@ -8,13 +8,13 @@ from itertools import accumulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.failures import GivenUp
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.progress import BackfillState, InProgress
-from airflow_backfill_provider.core.replay import MOST_EPOCHS
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress
 from airflow_backfill_provider.strategies import KINDS
-from airflow_backfill_provider.strategies.base import Situation
+from airflow_backfill_provider.strategies.base import ChunkInputs
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END
 from tests.builders import NOW, barrier_of, job_of, settings_of, window_of
 
@@ -93,8 +93,8 @@ class Replay:
         assert replay == strategy.replay(state, self.previous, backlog), "a retry decides the same"
         window = self.after, newest
         end = strategy.window_end(job, state, self, *window, rate_limit=event.rate_limit, replay=replay)
-        planned = strategy.plan(
-            Situation(
+        planned = strategy.next_chunk(
+            ChunkInputs(
                 settings=job,
                 rate_limit=event.rate_limit,
                 state=state,

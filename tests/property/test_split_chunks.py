@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.offset import HistoryPoint
-from airflow_backfill_provider.core.progress import BackfillState, Completed
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.spark_hash import vnode_of_number
-from airflow_backfill_provider.core.splits import SplitStage, split_progress
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed
+from airflow_backfill_provider.core.scan.spark_hash import vnode_of_number
+from airflow_backfill_provider.core.scan.splits import SplitStage, split_progress
 from airflow_backfill_provider.sources.split_offsets import offset_of
-from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
+from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
-from airflow_backfill_provider.strategies.source.planning import plan_splits
+from airflow_backfill_provider.strategies.source.next_chunk import next_splits
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import barrier_of, job_of, settings_of
 from tests.unit.strategies.source.in_memory import Appended, NumberedSplits
@@ -114,12 +114,12 @@ class History:
             if vnode_of_number(split, self.vnode_count) in _completed(self.state) - _completed(before):
                 self.completed_at[split] = end
 
-    def plan(self, job: JobSettings) -> SnapshotPlan:
+    def plan(self, job: JobSettings) -> NextChunk:
         """Return what the next epoch reads; asked again, the plan is the same (I2)."""
         if self.state.completed:
-            return SnapshotPlan(0)
+            return NextChunk(0)
         offset = offset_of(dict(enumerate(self.ends)))
-        situation = Situation(
+        inputs = ChunkInputs(
             settings=job,
             rate_limit=job.rate_limit,
             state=self.state,
@@ -130,11 +130,11 @@ class History:
             previous=self.previous,
             storage_options=None,
         )
-        plan = plan_splits(situation, self.scan)
-        assert plan == plan_splits(situation, self.scan)
+        plan = next_splits(inputs, self.scan)
+        assert plan == next_splits(inputs, self.scan)
         return plan
 
-    def assert_fair(self, plan: SnapshotPlan, rows: Counter[int]) -> None:
+    def assert_fair(self, plan: NextChunk, rows: Counter[int]) -> None:
         """In one epoch, a task run reads about the same number of rows of each vnode that it does not complete."""
         if not plan.parts:
             return

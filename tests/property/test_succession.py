@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol import succession
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs import succession
 from tests.builders import PAID
 from tests.dying import died
 from tests.property.backfilling import TESTER, Backfilling
@@ -52,7 +52,7 @@ def epoch(backfilling, who, point):
             store=job.store, upstream=backfilling.orders.table, requester=TESTER, clock=backfilling.clock
         ).barrier
         if barrier is not None:
-            protocol.run_barrier(barrier, store=job.store, engine=backfilling.engine(), clock=backfilling.clock)
+            protocol.run_epoch(barrier, store=job.store, engine=backfilling.engine(), clock=backfilling.clock)
 
     # An epoch of the served view that died may have written its changes, and the next one completes it.
     if not died(point, work) and who == "served":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from tests.integration.airflow.orders import Orders
 from tests.integration.airflow.server import COMPONENTS
 from tests.system.job_page import answer, ask

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
+from airflow_backfill_provider.applications.local_engine.known_process import KnownProcess
 from tests.ports import free_port
 
 pytestmark = pytest.mark.spark

@@ -15,9 +15,9 @@ import yaml
 from playwright.sync_api import Locator, Page, expect
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import revert, succession
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import revert, succession
+from airflow_backfill_provider.jobs.verification import verifier
 from tests.plain_engine import CountingEngine, make
 from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
@@ -169,7 +169,7 @@ def test_a_rebuild_beside_the_view_is_watched_and_steered(lakes, visit):
         store=growing.store, upstream=growing.upstream, requester=Requester(user="vera")
     ).barrier
     assert barrier is not None
-    protocol.run_barrier(barrier, store=growing.store, engine=CountingEngine())
+    protocol.run_epoch(barrier, store=growing.store, engine=CountingEngine())
     expect(page.get_by_role("progressbar", name="Progress of the rebuild")).to_have_attribute("aria-valuenow", "25")
     expect(rebuild).to_contain_text("250 of about 1,000 rows read, epoch 1.")
     expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import BackfillError, DatabaseUnavailableError
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 from tests.toy_database.definition import LEFT_OUT, ToyUpstream

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from pydantic import StrictStr
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.spark_failures import Refusal
 
 LEFT_OUT = Refusal("TOY_LEFT_OUT", UpstreamError, "the toy database did not log column {about}; rebuild the job")

@@ -8,12 +8,12 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.change_log.dialect import Dialect
-from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
-from airflow_backfill_provider.sources.present_as_of import present_as_of
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.shared.change_log.dialect import Dialect
+from airflow_backfill_provider.sources.shared.change_log.reader import ChangeLogReader
+from airflow_backfill_provider.sources.shared.present_as_of import present_as_of
 from tests.toy_database.definition import LEFT_OUT
 from tests.toy_database.server import TYPES
 from tests.toy_database.source import ToySource, number

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind, Texts
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedChange, LoggedKind, Texts
 
 MARK = "mark"
 TYPES = {"id": "long", "day": "date", "name": "string"}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Hashable, Mapping, Sequence
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, Position
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder, Position
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.base import Source, SourceWatch
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.description import UpstreamDescription
-from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
+from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.shared.no_keys import NoKeys
 from tests.toy_database.definition import ToyUpstream
 from tests.toy_database.server import TYPES, ToyServer
 

@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes.base import Shape, ShapedQuery, Units
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedRange
-from airflow_backfill_provider.core.table_version import TableVersions
-from airflow_backfill_provider.engine.merging import merge_into
-from airflow_backfill_provider.engine.net_changes import old_images
-from airflow_backfill_provider.engine.predicates import unskipped
-from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedRange
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.spark.merging import merge_into
+from airflow_backfill_provider.spark.net_changes import old_images
+from airflow_backfill_provider.spark.predicates import without_data_skipping
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR, snapshot_part
 from tests.toy_groups import TallyQuery
 
 
@@ -63,7 +63,7 @@ class TallyWriter(ViewWriter):
         return rows.select(F.expr(self._query.group).alias("touched"))
 
     def _read(self, ranges: Sequence[PinnedRange], barrier: Barrier) -> DataFrame:
-        return self._rows.at(barrier.upstream.to_offset).filter(unskipped(self._rows.is_read(ranges)))
+        return self._rows.at(barrier.upstream.to_offset).filter(without_data_skipping(self._rows.is_read(ranges)))
 
     def _count(
         self, touched: DataFrame, ranges: Sequence[PinnedRange], part: str, identity: ViewIdentity, barrier: Barrier

@@ -30,6 +30,6 @@ def lifeline() -> Iterator[str]:
         process
         for process in psutil.process_iter(["cmdline", "ppid"])
         if process.info["ppid"] == os.getpid()
-        and "airflow_backfill_provider.runtime.supervisor" in (process.info["cmdline"] or ())
+        and "airflow_backfill_provider.applications.supervisor" in (process.info["cmdline"] or ())
     ]
     assert not psutil.wait_procs(supervisors, 60)[1], "a supervisor goes on after its application"

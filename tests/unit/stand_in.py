@@ -18,15 +18,15 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.compaction import CompactionPolicy
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.maintenance import compaction
-from airflow_backfill_provider.protocol import creation, mutations, succession
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.status.compaction import CompactionPolicy
+from airflow_backfill_provider.jobs import creation, mutations, succession
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.maintenance import compaction
 from tests.plain_engine import CountingEngine, make
 
 if TYPE_CHECKING:
@@ -79,15 +79,15 @@ class StandInSpark:
                 with as_in_airflow():
                     self._run_epochs(backfill, int(epoch), int(epochs), until[1] if until else None)
             case ["--state", _, "--epoch", epoch, "--step", "changes"]:
-                protocol.run_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
+                protocol.apply_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
             case ["--state", _, "--epoch", epoch, "--step", "snapshot", "--part", part]:
                 barrier = backfill.store.pinned(int(epoch))
-                protocol.run_part(barrier, int(part), store=backfill.store, engine=CountingEngine())
+                protocol.read_chunk_part(barrier, int(part), store=backfill.store, engine=CountingEngine())
             case ["--state", _, "--at", at, *_]:
                 policy = CompactionPolicy(at=int(at))
                 compaction.compact_job(backfill, engine=CountingEngine, policy=policy)
             case ["verify" | "repair" as action, "--state", _, "--requester", who, *steps]:
-                from airflow_backfill_provider.runtime import spark_application as application
+                from airflow_backfill_provider.applications import spark_application as application
 
                 asked = {"state": backfill.job.state, "requester": Requester.model_validate_json(who)}
                 more = {"steps": int(steps[1]) if steps else None} if action == "verify" else {}
@@ -222,7 +222,7 @@ class Lake:
 def run_epoch(backfill: Backfill, epoch: int) -> EpochCommit:
     """Run one pinned epoch."""
     barrier = next(barrier for barrier in backfill.store.barriers(since_epoch=epoch) if barrier.epoch == epoch)
-    return protocol.run_barrier(barrier, store=backfill.store, engine=CountingEngine())
+    return protocol.run_epoch(barrier, store=backfill.store, engine=CountingEngine())
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from tests.airflow_home import DAGS
 
 pytestmark = pytest.mark.slow  # a Python of its own for the DAGs
@@ -71,7 +71,7 @@ def test_the_dags_parse_in_under_a_second_without_spark(record_property):
 
     assert [dag["dag_id"] for dag in parsed] == NAMES
     for dag in parsed:
-        assert not {"pyspark", "delta", "pandas", "airflow_backfill_provider.engine"} & set(dag["modules"])
+        assert not {"pyspark", "delta", "pandas", "airflow_backfill_provider.spark"} & set(dag["modules"])
         record_property(dag["dag_id"], dag["seconds"])
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.runtime import spark_application as application
+from airflow_backfill_provider.applications import spark_application as application
+from airflow_backfill_provider.core.job.requester import Requester
 
 APPLICATIONS = Path(__file__).parents[2] / "spark_apps"
 WHO = Requester(dag_id="d", run_id="r", task_id="t", map_index=3)
@@ -54,9 +54,9 @@ OF_EPOCH = {"state": "/lake/state", "epoch": 7}
             "run_epochs",
             {"epochs": 5, "until": dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)},
         ),
-        (["--step", "changes"], "run_changes", {}),
-        (["--step", "snapshot", "--part", "0"], "run_part", {"part": 0}),
-        (["--step", "snapshot", "--part", "2"], "run_part", {"part": 2}),
+        (["--step", "changes"], "apply_changes", {}),
+        (["--step", "snapshot", "--part", "0"], "read_chunk_part", {"part": 0}),
+        (["--step", "snapshot", "--part", "2"], "read_chunk_part", {"part": 2}),
     ],
 )
 def test_an_epoch_or_a_step_of_it(run, more, action, arguments):

@@ -13,7 +13,7 @@ from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
 from airflow_backfill_provider.core.remote import DEFAULT_PORT, Remote
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
+    from airflow_backfill_provider.applications.local_engine.engine_files import EngineRecord
 
 app = typer.Typer(help="A warm Spark on this machine, so that epochs need not start their own.", no_args_is_help=True)
 
@@ -36,7 +36,7 @@ def start(
 
     Only programs of this user on this machine can use it. Does nothing if it is already running.
     """
-    from airflow_backfill_provider.runtime.local_engine.server import start_engine
+    from airflow_backfill_provider.applications.local_engine.server import start_engine
 
     settings = spark_conf(conf)
     if memory is not None:
@@ -62,7 +62,7 @@ def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: A
 
     Exit code 1 if no engine is running.
     """
-    from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
+    from airflow_backfill_provider.applications.local_engine.engine_files import NOT_RUNNING, running_engine
 
     record = running_engine()
     if as_json:
@@ -83,7 +83,7 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
 
     An epoch that is running on it fails; run it again, on any Spark.
     """
-    from airflow_backfill_provider.runtime.local_engine.server import stop_engine
+    from airflow_backfill_provider.applications.local_engine.server import stop_engine
 
     record = stop_engine()
     typer.echo("no engine is running" if record is None else f"the engine at {record.remote} is stopped")
@@ -91,14 +91,14 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
 
 def _version(remote: Remote) -> str:
     # If an engine is already running, PySpark is not loaded.
-    from airflow_backfill_provider.runtime.connect import server_version
+    from airflow_backfill_provider.applications.connect import server_version
 
     return server_version(remote)
 
 
 def _described(record: EngineRecord) -> dict[str, object]:
-    from airflow_backfill_provider.runtime.local_engine import engine_files
-    from airflow_backfill_provider.runtime.local_engine.clients import clients
+    from airflow_backfill_provider.applications.local_engine import engine_files
+    from airflow_backfill_provider.applications.local_engine.clients import clients
 
     return {
         "running": True,
@@ -117,9 +117,9 @@ def _described(record: EngineRecord) -> dict[str, object]:
 
 
 def _show(record: EngineRecord) -> None:
+    from airflow_backfill_provider.applications.local_engine import engine_files
+    from airflow_backfill_provider.applications.local_engine.clients import clients
     from airflow_backfill_provider.core import text
-    from airflow_backfill_provider.runtime.local_engine import engine_files
-    from airflow_backfill_provider.runtime.local_engine.clients import clients
 
     now = dt.datetime.now(tz=dt.UTC)
     held = record.process.resident_bytes()

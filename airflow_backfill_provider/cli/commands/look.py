@@ -21,7 +21,7 @@ def plan(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> None
     """
     from airflow_backfill_provider.cli.jobs import open_job
     from airflow_backfill_provider.cli.planning import show_plan
-    from airflow_backfill_provider.planning.plan import make_plan
+    from airflow_backfill_provider.jobs.planning.plan import make_plan
 
     planned = make_plan(open_job(job))
     if as_json:

@@ -13,16 +13,16 @@ from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
 
 
 @reporting
 def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read no snapshot from the next epoch on. Epochs still apply changes."""
-    from airflow_backfill_provider.cli.jobs import steered_job, user
-    from airflow_backfill_provider.protocol import mutations
+    from airflow_backfill_provider.cli.jobs import active_job, user
+    from airflow_backfill_provider.jobs import mutations
 
-    backfill, before = steered_job(job)
+    backfill, before = active_job(job)
     settings = mutations.pause_job(store=backfill.store, requested_by=user())
     say_changed(before, settings, "paused from the next epoch on")
 
@@ -30,10 +30,10 @@ def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
 @reporting
 def resume(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read the snapshot again from the next epoch on."""
-    from airflow_backfill_provider.cli.jobs import steered_job, user
-    from airflow_backfill_provider.protocol import mutations
+    from airflow_backfill_provider.cli.jobs import active_job, user
+    from airflow_backfill_provider.jobs import mutations
 
-    backfill, before = steered_job(job)
+    backfill, before = active_job(job)
     settings = mutations.resume_job(store=backfill.store, requested_by=user())
     still = "; its rate limit is 0, so it still reads nothing" if settings.rate_limit == 0 else ""
     say_changed(before, settings, f"resumed from the next epoch on{still}")
@@ -68,12 +68,12 @@ def throttle(
 ) -> None:
     """Set the rate limit, and the pace, from the next epoch on."""
     limit = rate_limit_of(rate_limit)
-    from airflow_backfill_provider.cli.jobs import steered_job, user
+    from airflow_backfill_provider.cli.jobs import active_job, user
     from airflow_backfill_provider.core import text
-    from airflow_backfill_provider.protocol import mutations
+    from airflow_backfill_provider.jobs import mutations
 
-    pace = mutations.Kept.KEPT if max_rows_per_second is None else pace_of(max_rows_per_second)
-    backfill, before = steered_job(job)
+    pace = mutations.Unchanged.KEPT if max_rows_per_second is None else pace_of(max_rows_per_second)
+    backfill, before = active_job(job)
     settings = mutations.throttle_job(
         limit,
         store=backfill.store,
@@ -101,10 +101,10 @@ def rescale(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Let N parallel task runs share each epoch from the next one on. Not under no_shuffle and cdc."""
-    from airflow_backfill_provider.cli.jobs import steered_job, user
-    from airflow_backfill_provider.protocol import mutations
+    from airflow_backfill_provider.cli.jobs import active_job, user
+    from airflow_backfill_provider.jobs import mutations
 
-    backfill, before = steered_job(job)
+    backfill, before = active_job(job)
     settings = mutations.rescale_job(parallelism, store=backfill.store, requested_by=user())
     runs = "one task run reads" if parallelism == 1 else f"{parallelism} parallel task runs share"
     say_changed(before, settings, f"{runs} the vnodes from the next epoch on")
@@ -141,7 +141,7 @@ def repair(
         return
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.options import key_of
-    from airflow_backfill_provider.protocol import mutations
+    from airflow_backfill_provider.jobs import mutations
 
     backfill, before = created_job(job)
     settings = mutations.repair_job(
@@ -158,7 +158,7 @@ def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     Of a job that was never created, remove what a create that died left in its database.
     """
     from airflow_backfill_provider.cli.jobs import open_job, user
-    from airflow_backfill_provider.protocol import mutations
+    from airflow_backfill_provider.jobs import mutations
 
     backfill = open_job(job)
     before = backfill.settings() if backfill.store.created() else None

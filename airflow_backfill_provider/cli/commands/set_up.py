@@ -23,7 +23,7 @@ def fetch_jars(*, debug: Debug = False) -> None:  # noqa: ARG001 - for reporting
     They go into the Python environment, or into the folder that AIRFLOW_BACKFILL_JARS names. Needs the extra spark,
     Java, and a network; DEFAULT_ARTIFACT_REPOSITORY names a mirror.
     """
-    from airflow_backfill_provider.runtime import jars, log_store
+    from airflow_backfill_provider.applications import jars, log_store
 
     for wanted in (jars.spark_jars(), jars.s3_jars()):
         present = jars.fetched(wanted)
@@ -43,7 +43,7 @@ def archive_classes(*, debug: Debug = False) -> None:  # noqa: ARG001 - for repo
     Run it once for each installation, and again after Java, Spark or Delta's jars were replaced. Every Spark with a
     local master that this package starts then uses the archive.
     """
-    from airflow_backfill_provider.runtime.class_archiver import make_class_archive
+    from airflow_backfill_provider.applications.class_archiver import make_class_archive
 
     started = time.monotonic()
     archive = make_class_archive()
@@ -65,7 +65,7 @@ def build_log_store(
 
     Every Spark that writes to such a table needs the jar, also if it does not run this package.
     """
-    from airflow_backfill_provider.runtime import log_store
+    from airflow_backfill_provider.applications import log_store
 
     jar = output or log_store.default_jar()
     log_store.build(jar)
@@ -87,7 +87,7 @@ def examples(
 
     A file that is there already stays as it is.
     """
-    from airflow_backfill_provider.runtime.shipped_files import copy_examples
+    from airflow_backfill_provider.applications.shipped_files import copy_examples
 
     for file, is_new in copy_examples(folder):
         console().print(f"{'wrote' if is_new else 'kept '} {file}")
@@ -116,6 +116,6 @@ def constraints(*, debug: Debug = False) -> None:  # noqa: ARG001 - for reportin
 
     They are for this Python version. Use them with: pip install --constraint FILE "airflow-backfill-provider[spark]"
     """
-    from airflow_backfill_provider.runtime.shipped_files import tested_versions
+    from airflow_backfill_provider.applications.shipped_files import tested_versions
 
     typer.echo(tested_versions(), nl=False)

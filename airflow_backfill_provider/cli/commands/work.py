@@ -9,7 +9,7 @@ import typer
 from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, spark_conf
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import reporting
-from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
+from airflow_backfill_provider.core.status.compaction import APPLICATION, CompactionPolicy
 
 
 @reporting
@@ -31,7 +31,8 @@ def create(
     """
     from airflow_backfill_provider.cli.jobs import open_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.protocol import creation, placement
+    from airflow_backfill_provider.jobs import creation
+    from airflow_backfill_provider.jobs import table_locator as placement
 
     backfill = open_job(job)
     existed = backfill.store.created()
@@ -117,8 +118,8 @@ def compact(
     """
     from airflow_backfill_provider.cli.jobs import created_job
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.maintenance import compaction
-    from airflow_backfill_provider.maintenance.compaction_text import done_lines, look_lines
+    from airflow_backfill_provider.jobs.maintenance import compaction
+    from airflow_backfill_provider.jobs.maintenance.compaction_text import done_lines, look_lines
 
     backfill, _ = created_job(job)
     policy = CompactionPolicy(at=at)
@@ -156,7 +157,8 @@ def rebuild(
     """
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.protocol import creation, placement, succession
+    from airflow_backfill_provider.jobs import creation, succession
+    from airflow_backfill_provider.jobs import table_locator as placement
 
     backfill, _ = created_job(job)
     start_over = succession.grow_successor if keep_serving else creation.rebuild_job
@@ -187,7 +189,7 @@ def revert(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
     """
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.protocol.revert import give_up_successor, put_back
+    from airflow_backfill_provider.jobs.revert import give_up_successor, put_back
 
     backfill, _ = created_job(job)
     if give_up_successor(backfill.store, requested_by=user()):

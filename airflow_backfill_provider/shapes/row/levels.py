@@ -19,7 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.sql import RELATION
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.shapes.query_text import ONE_SELECT, QueryText, one_line
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from airflow_backfill_provider.core.sql import RELATION
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.row.levels import Level
 

@@ -20,8 +20,8 @@ from typing import ClassVar
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.sql import is_moving_text, quote
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.sql import is_relative_date, quote
 from airflow_backfill_provider.shapes.base import OF_ROWS, QueryLineage, ShapedQuery, Units
 from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.row.columns import possible_columns
@@ -289,7 +289,7 @@ def _refuse_stars_in_expressions(select: exp.Select) -> None:
 
 def _is_moving(node: exp.Expr) -> bool:
     """Return whether the query casts a text such as ``today`` to a date; implicit casts are checked on Spark."""
-    if not (isinstance(node, exp.Literal) and node.is_string and is_moving_text(node.this)):
+    if not (isinstance(node, exp.Literal) and node.is_string and is_relative_date(node.this)):
         return False
     parent = node.parent
     while isinstance(parent, exp.Paren):

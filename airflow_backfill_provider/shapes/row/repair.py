@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StringType, StructField, StructType
 
-from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
-from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair, decoded
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyKind
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.job_rows import JobRows
 
 
 def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> DataFrame:

@@ -8,22 +8,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.core.table_version import TableVersions
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.engine.lasting_values import require_lasting_values
-from airflow_backfill_provider.engine.net_changes import MeasuredChanges, leaves_something, net_by_key
-from airflow_backfill_provider.engine.predicates import shielded
-from airflow_backfill_provider.engine.stamps import CHANGES
-from airflow_backfill_provider.engine.view_columns import require_columns
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.lasting_values import require_lasting_values
+from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.stamps import CHANGES
+from airflow_backfill_provider.spark.view_columns import require_columns
 
 _DELETION_VECTORS = "enableDeletionVectors"
 
@@ -75,7 +75,7 @@ class RowWriter(ViewWriter):
         """Merge the changed keys; if changes waited, remove these keys and append their rows."""
         del since
         if self._rows.reader.appends_only and not repairs:
-            appended = self._context.run(shielded(changes.net.select(*map(column, self._rows.columns))))
+            appended = self._context.run(without_pushdown(changes.net.select(*map(column, self._rows.columns))))
             self._context.view.table.append(appended, CHANGES, identity, barrier)
             return
         by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
@@ -92,7 +92,7 @@ class RowWriter(ViewWriter):
     ) -> None:
         """Append the rows that pass the query."""
         del since
-        self._context.view.append(self._context.run(shielded(rows)), part, identity, barrier)
+        self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
 
     def check_repair(self, barrier: Barrier) -> None:
         """Compute the rows that a repair writes."""
@@ -118,7 +118,7 @@ class RowWriter(ViewWriter):
 
     def _written(self, rows: DataFrame) -> DataFrame:
         """Return the view's rows that come from rows of the upstream."""
-        return self._context.run(shielded(rows))
+        return self._context.run(without_pushdown(rows))
 
     def _key_outputs(self) -> tuple[str, ...]:
         return self._query.key_outputs(self._rows.key.names, self._rows.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
 from airflow_backfill_provider.sources.kind import SourceKind
 

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.log_state import partition_values
-from airflow_backfill_provider.lake.own_files import require_own
-from airflow_backfill_provider.sources.file_log.entries import FoundFile
+from airflow_backfill_provider.lake.files.own_files import require_own
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.log_state import partition_values
+from airflow_backfill_provider.sources.shared.file_log.entries import FoundFile
 
 WHAT_TO_DO = (
     "switch on the table's change data feed and define the job without append_only, or rebuild the job, which begins "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from airflow_backfill_provider.sources.catalog_table import CatalogTableUpstream
-from airflow_backfill_provider.sources.file_log.definition import FileLogUpstream
+from airflow_backfill_provider.sources.shared.catalog_table import CatalogTableUpstream
+from airflow_backfill_provider.sources.shared.file_log.definition import FileLogUpstream
 
 
 class AppendOnlyUpstream(FileLogUpstream, CatalogTableUpstream):

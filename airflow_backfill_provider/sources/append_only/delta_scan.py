@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_backfill_provider.core.columns import own_columns
+from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.sources.append_only.verified_files import VerifiedFiles
-from airflow_backfill_provider.sources.by_key import column
-from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
-from airflow_backfill_provider.sources.file_log.entries import FilePart
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.file_log.definition import PLACE, SPLIT
+from airflow_backfill_provider.sources.shared.file_log.entries import FilePart
 
 
 def scanned_rows(spark: SparkSession, files: VerifiedFiles, parts: Sequence[FilePart]) -> DataFrame:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.description import UpstreamDescription
-from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT, require_no_key_columns
+from airflow_backfill_provider.sources.shared.file_log.definition import PLACE, SPLIT, require_no_key_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructField, StructType
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.lake.schemas import CHAR_OR_VARCHAR, char_length
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.log.schemas import CHAR_OR_VARCHAR, char_length
 from airflow_backfill_provider.sources.append_only.delta_scan import scanned_rows
 from airflow_backfill_provider.sources.append_only.source import AppendOnlySource
-from airflow_backfill_provider.sources.by_key import column
-from airflow_backfill_provider.sources.file_log.entries import FilePart
-from airflow_backfill_provider.sources.file_log.reader import FileLogReader
-from airflow_backfill_provider.sources.file_log.rows import (
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.file_log.entries import FilePart
+from airflow_backfill_provider.sources.shared.file_log.reader import FileLogReader
+from airflow_backfill_provider.sources.shared.file_log.rows import (
     FileRows,
     key_fields,
     locations,

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import (
     UpstreamError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
 )
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.log_state import log_state, partition_values
-from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
-from airflow_backfill_provider.lake.storage import log_errors, storage_errors
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.log_state import log_state, partition_values
+from airflow_backfill_provider.lake.log.same_log import ends_before, written_at_another_time
+from airflow_backfill_provider.lake.store.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.sources.append_only.commits import WHAT_TO_DO, AppendedFiles
 from airflow_backfill_provider.sources.append_only.definition import AppendOnlyUpstream
 from airflow_backfill_provider.sources.append_only.description import AppendOnlyDescription
@@ -30,9 +30,9 @@ from airflow_backfill_provider.sources.append_only.verified_files import Verifie
 from airflow_backfill_provider.sources.append_only.watch import AppendOnlyWatch
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
-from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, instant_of
-from airflow_backfill_provider.sources.file_log.source import FileLogSource, NewFiles
-from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
+from airflow_backfill_provider.sources.shared.file_log.entries import FilePart, FoundFile, instant_of
+from airflow_backfill_provider.sources.shared.file_log.source import FileLogSource, NewFiles
+from airflow_backfill_provider.sources.shared.file_log.table import FileLog, LogContent
 
 LISTED, LISTED_AT = "listed", "listed-at"
 """The marks of the file log: the version that it has all files of, and when this version was written."""

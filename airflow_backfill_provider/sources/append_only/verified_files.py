@@ -2,7 +2,7 @@
 The files of a file log as a Delta table of their own, which Delta's own scan reads for a verification.
 
 Epochs read data files past Delta. A verification must not share that reader, or it would repeat its mistakes. The table
-here has a log and no files; see :mod:`airflow_backfill_provider.lake.numbered_log`. It also has files that a compaction
+here has a log and no files; see :mod:`airflow_backfill_provider.lake.log.numbered_log`. It also has files that a compaction
 has removed from the original table, and no version of that has to be readable.
 """
 
@@ -18,14 +18,14 @@ from urllib.parse import quote, unquote
 
 import pyarrow.fs as arrow_fs
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.dropping import drop_table
-from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.lake.log_state import Action, LogState, log_state, partition_values
-from airflow_backfill_provider.lake.numbered_log import write_numbered_log
-from airflow_backfill_provider.lake.storage import log_errors, storage_errors
-from airflow_backfill_provider.lake.stored_files import stored_files
-from airflow_backfill_provider.sources.file_log.entries import FoundFile
+from airflow_backfill_provider.lake.files.stored_files import stored_files
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.dropping import drop_table
+from airflow_backfill_provider.lake.log.log_state import Action, LogState, log_state, partition_values
+from airflow_backfill_provider.lake.log.numbered_log import write_numbered_log
+from airflow_backfill_provider.lake.store.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.tables.existing import is_table
+from airflow_backfill_provider.sources.shared.file_log.entries import FoundFile
 
 PREFIX = "_verified_"
 """How the names of these tables begin in the folder of the file log. A VACUUM of that skips names with underscores."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
 from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.postgres import JDBC_PACKAGE, require_driver

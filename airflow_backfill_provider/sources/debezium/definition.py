@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 
 
 class SnapshotDefinition(BaseModel):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
-from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.debezium.layout import EventLayout
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from airflow_backfill_provider.sources.delta.description import DeltaDescription

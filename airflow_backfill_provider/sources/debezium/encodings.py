@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 
-from airflow_backfill_provider.core.decimals import digits_of
+from airflow_backfill_provider.core.scan.decimals import digits_of
 from airflow_backfill_provider.sources.postgres.types import PostgresType
 
 _AS_TEXT = frozenset(

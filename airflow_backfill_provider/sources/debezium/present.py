@@ -8,10 +8,10 @@ from typing import Protocol
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import DatabaseUnavailableError
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart

@@ -11,9 +11,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.debezium.description import DebeziumDescription
 from airflow_backfill_provider.sources.debezium.encodings import Encoding
 from airflow_backfill_provider.sources.debezium.events import INSERT, READ, TRUNCATE, Events
@@ -23,9 +22,10 @@ from airflow_backfill_provider.sources.event_table.events import DELETE
 from airflow_backfill_provider.sources.event_table.reader import EventTableReader
 from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.texts import typed
-from airflow_backfill_provider.sources.present_as_of import present_as_of
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET
-from airflow_backfill_provider.sources.refusals import unsupported_value
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.present_as_of import present_as_of
+from airflow_backfill_provider.sources.shared.refusals import unsupported_value
 
 _NO_POSITION = -1
 """A position before all others."""

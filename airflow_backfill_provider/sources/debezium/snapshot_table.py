@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.sources.debezium.definition import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
 from airflow_backfill_provider.sources.postgres import catalog

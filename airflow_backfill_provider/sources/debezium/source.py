@@ -6,9 +6,9 @@ import datetime as dt
 from collections.abc import Mapping
 from functools import cached_property
 
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
 from airflow_backfill_provider.sources.debezium.description import DebeziumDescription
 from airflow_backfill_provider.sources.debezium.layout import layout_of

@@ -2,7 +2,7 @@
 How many rows a commit of a Delta table changed, about; decides how many commits one epoch replays.
 
 Each writer names its metrics differently, and may leave them out or count something else. They are only a hint, and so
-is every count here: the replay ends whatever they say (:mod:`~airflow_backfill_provider.core.replay`). A commit with
+is every count here: the replay ends whatever they say (:mod:`~airflow_backfill_provider.core.epoch.replay`). A commit with
 files of changes is counted by these, because an epoch reads nothing else of it.
 """
 
@@ -20,8 +20,8 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog, changes_rows
-from airflow_backfill_provider.lake.storage import data_file_errors
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog, changes_rows
+from airflow_backfill_provider.lake.store.storage import data_file_errors
 
 _KIND = "_change_type"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from airflow_backfill_provider.sources.catalog_table import CatalogTableUpstream
+from airflow_backfill_provider.sources.shared.catalog_table import CatalogTableUpstream
 
 
 class DeltaUpstream(CatalogTableUpstream):

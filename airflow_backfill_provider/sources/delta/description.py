@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.columns import CHANGE_FEED_COLUMNS
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, UpstreamError
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.scan.columns import CHANGE_FEED_COLUMNS
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.description import UpstreamDescription
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"

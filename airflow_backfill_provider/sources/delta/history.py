@@ -17,25 +17,25 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     StorageUnavailableError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
 )
-from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.moved_values import CHAR
-from airflow_backfill_provider.lake.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
-from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
-from airflow_backfill_provider.lake.schemas import TableSchema, char_length
-from airflow_backfill_provider.lake.storage import one_line, storage_errors
-from airflow_backfill_provider.lake.view_identity import unfinished_view
+from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.log.commit_times import CommitTimes, RecordedSince
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.moved_values import CHAR
+from airflow_backfill_provider.lake.log.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
+from airflow_backfill_provider.lake.log.same_log import ends_before, written_at_another_time
+from airflow_backfill_provider.lake.log.schemas import TableSchema, char_length
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
+from airflow_backfill_provider.lake.tables.view_identity import unfinished_view
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
 from airflow_backfill_provider.sources.delta.open_versions import OpenVersions

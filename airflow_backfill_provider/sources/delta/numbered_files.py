@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.lake.log_state import log_state
-from airflow_backfill_provider.lake.numbered_log import write_numbered_log
-from airflow_backfill_provider.lake.storage import log_errors
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.log_state import log_state
+from airflow_backfill_provider.lake.log.numbered_log import write_numbered_log
+from airflow_backfill_provider.lake.store.storage import log_errors
+from airflow_backfill_provider.lake.tables.existing import is_table
 from airflow_backfill_provider.sources.delta.changed_rows import changed_rows
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
@@ -77,7 +77,7 @@ class DeltaNumberedFiles(NumberedFiles):
         """Return the rows of a version, through a log that numbers its files."""
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-        from airflow_backfill_provider.sources.by_key import column
+        from airflow_backfill_provider.sources.shared.by_key import column
 
         if not is_table(folder, self._history.storage_options):
             self._number(offset, folder)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.written import Written
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.written import Written
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
 
 
 class _Opened(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.shared.by_key import column
 
 
 def _none(offset: Offset) -> Sequence[str]:

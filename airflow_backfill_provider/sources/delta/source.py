@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.rows_in_ranges import RowsInRanges
-from airflow_backfill_provider.lake.window_changes import window_changes
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.tables.chunk_keys import JobVnodes, chunk_files
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
+from airflow_backfill_provider.lake.tables.rows_in_ranges import RowsInRanges
+from airflow_backfill_provider.lake.tables.window_changes import window_changes
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.numbered_files import DeltaNumberedFiles
@@ -78,7 +78,7 @@ class DeltaSource(VersionedSource):
         """
         Return each (vnode, key) of a job that changed in ``(after, up_to]``.
 
-        See :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
+        See :func:`~airflow_backfill_provider.lake.tables.window_changes.window_changes`.
         """
         return window_changes(self.files_at(up_to).table, settings, version_of(after))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.history import DeltaHistory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 
 
 def offset_of(version: int) -> Offset:

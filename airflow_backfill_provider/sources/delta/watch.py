@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Hashable, Mapping
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.lake.version_watch import VersionWatch
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.log.version_watch import VersionWatch
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.delta.versions import offset_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamSchemaChangedError
-from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.log_state import Action, log_state
-from airflow_backfill_provider.lake.moved_values import moves_values
-from airflow_backfill_provider.lake.schemas import TableSchema
-from airflow_backfill_provider.lake.storage import log_errors
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.log_state import Action, log_state
+from airflow_backfill_provider.lake.log.moved_values import moves_values
+from airflow_backfill_provider.lake.log.schemas import TableSchema
+from airflow_backfill_provider.lake.store.storage import log_errors
 from airflow_backfill_provider.sources.delta.changed_rows import kinds_of_changes
 
 COMMITS_WORTH_READING = 50

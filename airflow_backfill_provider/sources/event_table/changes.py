@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
+from airflow_backfill_provider.sources.shared.by_key import column
 
 
 @dataclass(frozen=True, slots=True)

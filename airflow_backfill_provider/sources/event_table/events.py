@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.columns import OwnColumns, own_columns
-from airflow_backfill_provider.sources.by_key import column
-from airflow_backfill_provider.sources.refusals import unusable_row
+from airflow_backfill_provider.core.scan.columns import OwnColumns, own_columns
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.refusals import unusable_row
 
 UPDATE, DELETE = "u", "d"
 """Kinds of events, by Debezium's letters."""

@@ -9,15 +9,15 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.by_key import column, with_keys
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.delta.reader import DeltaReader
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.event_table.changes import WindowOfEvents
 from airflow_backfill_provider.sources.event_table.events import DELETE, KeyedEvents
 from airflow_backfill_provider.sources.event_table.source import EventTableSource
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
-from airflow_backfill_provider.sources.refusals import unusable_row
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.refusals import unusable_row
 
 
 class EventTableReader(SourceReader):

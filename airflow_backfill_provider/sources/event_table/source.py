@@ -14,15 +14,15 @@ from functools import cached_property
 import pyarrow as pa
 from deltalake import QueryBuilder
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import UpstreamSchemaChangedError
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.lake.key_index import arrow_type, keys_within, nth_key
-from airflow_backfill_provider.lake.schemas import TableSchema
-from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.files.key_index import arrow_type, keys_within, nth_key
+from airflow_backfill_provider.lake.log.schemas import TableSchema
+from airflow_backfill_provider.lake.store.storage import storage_errors
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.versioned import VersionedSource

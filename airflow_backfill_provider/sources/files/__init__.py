@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.files.definition import UNREADABLE_LINE, FilesUpstream
 from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.spark_failures import Refusal

@@ -20,7 +20,7 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.lake.storage import got_no_answer, one_line, storage_unavailable
+from airflow_backfill_provider.lake.store.storage import got_no_answer, one_line, storage_unavailable
 from airflow_backfill_provider.sources.files.definition import Escape, FileFormat, FilesUpstream
 from airflow_backfill_provider.sources.files.details import FileDetails, partitions_of
 from airflow_backfill_provider.sources.files.parquet_schema import empty_columns, require_readable

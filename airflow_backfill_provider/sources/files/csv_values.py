@@ -8,10 +8,10 @@ The functions take and return expressions of Spark SQL as text.
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.decimals import is_decimal
-from airflow_backfill_provider.core.sql import text_literal
-from airflow_backfill_provider.sources.formats.column_types import sql_name
-from airflow_backfill_provider.sources.formats.json_scalars import from_number, from_text
+from airflow_backfill_provider.core.job.sql import text_literal
+from airflow_backfill_provider.core.scan.decimals import is_decimal
+from airflow_backfill_provider.sources.shared.formats.column_types import sql_name
+from airflow_backfill_provider.sources.shared.formats.json_scalars import from_number, from_text
 
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 

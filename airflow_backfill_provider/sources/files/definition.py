@@ -10,9 +10,9 @@ from pydantic import ConfigDict, Field, StrictBool, StrictStr, field_validator, 
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import InvalidJobError, UnsupportedValueError
-from airflow_backfill_provider.sources.file_log.definition import FileLogUpstream, require_no_key_columns
+from airflow_backfill_provider.sources.shared.file_log.definition import FileLogUpstream, require_no_key_columns
+from airflow_backfill_provider.sources.shared.unreadable_records import UnreadableRecords
 from airflow_backfill_provider.sources.spark_failures import Refusal
-from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 
 UNREADABLE_LINE = Refusal(
     "AIRFLOW_BACKFILL_UNREADABLE_LINE",
@@ -92,8 +92,8 @@ class FilesUpstream(FileLogUpstream):
     @property
     def column_types(self) -> Mapping[str, str]:
         """Column → its type, as Delta writes it."""
-        from airflow_backfill_provider.sources.formats.column_types import type_text
-        from airflow_backfill_provider.sources.formats.columns_text import parse_columns
+        from airflow_backfill_provider.sources.shared.formats.column_types import type_text
+        from airflow_backfill_provider.sources.shared.formats.columns_text import parse_columns
 
         fields = parse_columns(self.schema_, "schema")["fields"]
         return {field["name"]: type_text(field["type"]) for field in fields}

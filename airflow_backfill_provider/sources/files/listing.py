@@ -12,8 +12,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.lake.storage import storage_errors
-from airflow_backfill_provider.lake.stored_files import stored_files
+from airflow_backfill_provider.lake.files.stored_files import stored_files
+from airflow_backfill_provider.lake.store.storage import storage_errors
 
 _HIDDEN = ("_", ".")
 """How names begin that are hidden or temporary."""

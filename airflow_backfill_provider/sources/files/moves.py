@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.file_log.entries import FoundFile, PlacedFile
 from airflow_backfill_provider.sources.files.details import FileDetails
+from airflow_backfill_provider.sources.shared.file_log.entries import FoundFile, PlacedFile
 
 
 def moved_from(

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_backfill_provider.core.decimals import digits_of, is_decimal
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.formats.column_types import ColumnType, parsed_type, sql_name
+from airflow_backfill_provider.core.scan.decimals import digits_of, is_decimal
+from airflow_backfill_provider.sources.shared.formats.column_types import ColumnType, parsed_type, sql_name
 
 _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 """Type → its bits."""

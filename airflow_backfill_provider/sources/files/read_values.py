@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from airflow_backfill_provider.core.sql import text_literal
+from airflow_backfill_provider.core.job.sql import text_literal
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,27 +8,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.core.sql import quote, text_literal
-from airflow_backfill_provider.sources.balanced import union_of
-from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
-from airflow_backfill_provider.sources.file_log.entries import FilePart
-from airflow_backfill_provider.sources.file_log.reader import FileLogReader
-from airflow_backfill_provider.sources.file_log.rows import (
-    DETAILS,
-    FileRows,
-    key_fields,
-    locations,
-    with_places,
-)
+from airflow_backfill_provider.core.job.sql import quote, text_literal
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.files.csv_values import csv_value
 from airflow_backfill_provider.sources.files.definition import UNREADABLE_LINE, FileFormat
 from airflow_backfill_provider.sources.files.details import FileDetails, partition_field
 from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadValue, misfit
 from airflow_backfill_provider.sources.files.source import FilesSource
 from airflow_backfill_provider.sources.files.texts import read_lines
-from airflow_backfill_provider.sources.formats.column_types import ddl_type, parsed_type, struct_type
-from airflow_backfill_provider.sources.formats.portable_values import problem_elsewhere
+from airflow_backfill_provider.sources.shared.balanced import union_of
+from airflow_backfill_provider.sources.shared.file_log.definition import PLACE, SPLIT
+from airflow_backfill_provider.sources.shared.file_log.entries import FilePart
+from airflow_backfill_provider.sources.shared.file_log.reader import FileLogReader
+from airflow_backfill_provider.sources.shared.file_log.rows import (
+    DETAILS,
+    FileRows,
+    key_fields,
+    locations,
+    with_places,
+)
+from airflow_backfill_provider.sources.shared.formats.column_types import ddl_type, parsed_type, struct_type
+from airflow_backfill_provider.sources.shared.formats.portable_values import problem_elsewhere
 
 _LETTERS = {"file": StringType(), "record": LongType(), "line": StringType(), "reason": StringType()}
 """The columns of records that cannot be read, beside those that identify them."""

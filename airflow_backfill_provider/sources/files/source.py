@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.description import UpstreamDescription
-from airflow_backfill_provider.sources.file_log.definition import PLACE, SPLIT
-from airflow_backfill_provider.sources.file_log.entries import FilePart, FoundFile, PlacedFile
-from airflow_backfill_provider.sources.file_log.source import FileLogSource, NewFiles
-from airflow_backfill_provider.sources.file_log.table import FileLog, LogContent
 from airflow_backfill_provider.sources.files.counting import Inspected, inspect_file
 from airflow_backfill_provider.sources.files.definition import FilesUpstream
 from airflow_backfill_provider.sources.files.details import FileDetails
 from airflow_backfill_provider.sources.files.listing import Folder, ListedFile
 from airflow_backfill_provider.sources.files.moves import moved_from
+from airflow_backfill_provider.sources.shared.file_log.definition import PLACE, SPLIT
+from airflow_backfill_provider.sources.shared.file_log.entries import FilePart, FoundFile, PlacedFile
+from airflow_backfill_provider.sources.shared.file_log.source import FileLogSource, NewFiles
+from airflow_backfill_provider.sources.shared.file_log.table import FileLog, LogContent
 
 ASSUMED_BYTES = 100
 """The assumed size of a row, for estimates before files are read."""

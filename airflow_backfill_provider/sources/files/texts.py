@@ -14,15 +14,15 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.sql import text_literal
+from airflow_backfill_provider.core.job.sql import text_literal
 from airflow_backfill_provider.sources.files.counting import BLANKS, BYTE_ORDER_MARK
 from airflow_backfill_provider.sources.files.csv_values import csv_value
 from airflow_backfill_provider.sources.files.definition import Escape, FileFormat, FilesUpstream
 from airflow_backfill_provider.sources.files.read_values import ReadRows, ReadValue, misfit
-from airflow_backfill_provider.sources.formats.column_types import parsed_type, struct_type, type_text
-from airflow_backfill_provider.sources.formats.json_values import field_of
-from airflow_backfill_provider.sources.formats.resolved import ResolvedJson
-from airflow_backfill_provider.sources.formats.spark import with_decoded
+from airflow_backfill_provider.sources.shared.formats.column_types import parsed_type, struct_type, type_text
+from airflow_backfill_provider.sources.shared.formats.json_values import field_of
+from airflow_backfill_provider.sources.shared.formats.resolved import ResolvedJson
+from airflow_backfill_provider.sources.shared.formats.spark import with_decoded
 
 _PATH, _INDEX = "__backfill_line_path", "__backfill_line_index"
 

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.errors import (
     InvalidJobError,
     UnsupportedValueError,
 )
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.spark_failures import SparkFailure

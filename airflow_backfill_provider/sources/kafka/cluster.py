@@ -105,7 +105,7 @@ class Session:
         until = time.monotonic() + REQUEST_SECONDS
         while wait(asked, timeout=_LOOK_SECONDS).not_done:
             self.client.poll(0)
-            self._give_up_where_waiting_is_useless()
+            self._fail_fast()
             if time.monotonic() > until:
                 raise self.unavailable(f"no answer within {REQUEST_SECONDS} s")
         try:
@@ -130,7 +130,7 @@ class Session:
             f"({self.connection.without_secrets(detail)}); nothing is lost, try again"
         )
 
-    def _give_up_where_waiting_is_useless(self) -> None:
+    def _fail_fast(self) -> None:
         for report in self.reports:
             if refused := self._refused(report):
                 raise refused

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from airflow_backfill_provider.sources.formats.registry import SchemaRegistry, schema_registry
-from airflow_backfill_provider.sources.formats.resolved import ResolvedFormat, from_json, resolved, to_json
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
+from airflow_backfill_provider.sources.shared.formats.registry import SchemaRegistry, schema_registry
+from airflow_backfill_provider.sources.shared.formats.resolved import ResolvedFormat, from_json, resolved, to_json
 
 KEY, VALUE = "key", "value"
 """The columns with what producers wrote."""

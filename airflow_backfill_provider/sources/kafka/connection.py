@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_backfill_provider.core.connections import ConnectionFields, connection_fields, variable_of
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.connections import ConnectionFields, connection_fields, variable_of
 
 KIND = "kafka"
 """The type of the connections, as Airflow's provider names it."""

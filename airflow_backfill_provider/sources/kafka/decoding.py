@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.formats.resolved import (
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, TIMESTAMP, VALUE, RecordFormats
+from airflow_backfill_provider.sources.shared.formats.resolved import (
     ResolvedAvro,
     ResolvedJson,
     ResolvedProtobuf,
     ResolvedRaw,
     ResolvedText,
 )
-from airflow_backfill_provider.sources.formats.spark import with_decoded, with_protobuf, writer_ids
-from airflow_backfill_provider.sources.formats.writers import avro_writers, protobuf_writers
-from airflow_backfill_provider.sources.formats.years import is_outside
-from airflow_backfill_provider.sources.kafka.columns import KEY, NAMES, TIMESTAMP, VALUE, RecordFormats
-from airflow_backfill_provider.sources.refusals import unreadable_record
+from airflow_backfill_provider.sources.shared.formats.spark import with_decoded, with_protobuf, writer_ids
+from airflow_backfill_provider.sources.shared.formats.writers import avro_writers, protobuf_writers
+from airflow_backfill_provider.sources.shared.formats.years import is_outside
+from airflow_backfill_provider.sources.shared.refusals import unreadable_record
 
 RAW_SCHEMA = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "

@@ -9,16 +9,16 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, StrictStr, model_validator
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
-from airflow_backfill_provider.sources.formats.definition import (
+from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.sources.shared.formats.definition import (
     DEFAULT_FORMAT,
     AvroFormat,
     ProtobufFormat,
     RecordFormat,
 )
+from airflow_backfill_provider.sources.shared.unreadable_records import UnreadableRecords
 from airflow_backfill_provider.sources.split_offsets import ends_of
-from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 
 PARTITION, OFFSET = "partition", "offset"
 """The columns that identify a record."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.kafka.columns import RecordFormats
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS
 from airflow_backfill_provider.sources.kafka.connection import kafka_connection
 from airflow_backfill_provider.sources.kafka.topic import Topic, instant_of

@@ -14,11 +14,8 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.sources.appended_rows import as_inserts, is_among
-from airflow_backfill_provider.sources.by_key import with_keys, without_keys
-from airflow_backfill_provider.sources.hidden_options import hide_options
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.columns import NAMES
 from airflow_backfill_provider.sources.kafka.connection import SECRET_OPTIONS, kafka_connection
 from airflow_backfill_provider.sources.kafka.decoding import (
@@ -33,6 +30,9 @@ from airflow_backfill_provider.sources.kafka.definition import OFFSET, PARTITION
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
 from airflow_backfill_provider.sources.kafka.topic import Compaction
 from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.shared.appended_rows import as_inserts, is_among
+from airflow_backfill_provider.sources.shared.by_key import with_keys, without_keys
+from airflow_backfill_provider.sources.shared.hidden_options import hide_options
 from airflow_backfill_provider.sources.split_offsets import ends_of, window
 
 MOST_WAITING = "20"

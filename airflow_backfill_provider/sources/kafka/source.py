@@ -6,18 +6,18 @@ import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import (
     UpstreamNotFoundError,
     UpstreamRefusedError,
     UpstreamReplacedError,
     UpstreamUnavailableError,
 )
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
@@ -28,7 +28,7 @@ from airflow_backfill_provider.sources.kafka.first_records import first_time
 from airflow_backfill_provider.sources.kafka.splits import Partitions
 from airflow_backfill_provider.sources.kafka.topic import Topic, TopicState
 from airflow_backfill_provider.sources.kafka.watch import KafkaWatch
-from airflow_backfill_provider.sources.no_keys import NoKeys
+from airflow_backfill_provider.sources.shared.no_keys import NoKeys
 from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
 
 logger = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class KafkaSource(Source):
         return Partitions(self.upstream, self.topic)
 
     @property
-    def rows_stay(self) -> bool:
+    def can_reread(self) -> bool:
         """Whether records can be read again at any time: no, retention and compaction remove them."""
         return False
 

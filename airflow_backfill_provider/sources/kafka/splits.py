@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream, LostRecords
 from airflow_backfill_provider.sources.kafka.topic import Topic
 from airflow_backfill_provider.sources.split_offsets import offset_of

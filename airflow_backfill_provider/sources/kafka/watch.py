@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Hashable
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.kafka.topic import Topic
 from airflow_backfill_provider.sources.split_offsets import offset_of

@@ -118,7 +118,7 @@ class DescribedColumn:
     :param nullable: whether it may be null.
     :param generated: whether the server computes it from other columns; the log does not have such columns.
     :param readable: whether the login may read it.
-    :param may_lie_apart: whether long values may be stored out of line (TOAST), so that the log leaves them out of an
+    :param may_be_toasted: whether long values may be stored out of line (TOAST), so that the log leaves them out of an
         update that does not change them.
     """
 
@@ -126,7 +126,7 @@ class DescribedColumn:
     type: PostgresType
     nullable: bool
     generated: bool
-    may_lie_apart: bool
+    may_be_toasted: bool
     readable: bool = True
 
 
@@ -270,7 +270,7 @@ def _described(connection: Connection, table: str) -> DescribedTable:
             type=types[type_oid, modifier],
             nullable=not not_null,
             generated=bool(generated),
-            may_lie_apart=varies,
+            may_be_toasted=varies,
             readable=readable,
         )
         for column, type_oid, modifier, not_null, generated, varies, readable in columns

@@ -16,8 +16,8 @@ import psycopg
 from psycopg import conninfo, errors
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from airflow_backfill_provider.core.connections import connection_fields, variable_of
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError, InvalidJobError
+from airflow_backfill_provider.core.job.connections import connection_fields, variable_of
 from airflow_backfill_provider.core.site import page
 from airflow_backfill_provider.sources.postgres import session_settings
 from airflow_backfill_provider.sources.postgres.connect_errors import line_to_show, not_connected

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, StrictStr, StringConstraints, field_validator
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 
 _LONGEST_NAME = 63
 """The longest name in PostgreSQL, in bytes."""

@@ -8,14 +8,14 @@ from typing import Self
 
 from psycopg import sql
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     DatabaseRefusedError,
     InvalidJobError,
     UpstreamError,
 )
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
 from airflow_backfill_provider.sources.postgres.column_identity import (

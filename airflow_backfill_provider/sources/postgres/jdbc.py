@@ -18,15 +18,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.hidden_options import hide_options
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.sources.postgres import catalog, session_settings
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.jdbc_address import jdbc_address
 from airflow_backfill_provider.sources.postgres.key_ranges import condition
 from airflow_backfill_provider.sources.postgres.row_widths import WidthClass, width_classes
+from airflow_backfill_provider.sources.shared.hidden_options import hide_options
 
 DRIVER = "org.postgresql.Driver"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from psycopg import sql
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 
 _CASTS = {
     "bool": "boolean",

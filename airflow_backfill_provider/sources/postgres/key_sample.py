@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from psycopg import sql
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.keys import KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.key_ranges import condition, in_order

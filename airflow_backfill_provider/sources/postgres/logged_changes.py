@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind
 from airflow_backfill_provider.sources.postgres.arrays import array_as_json
 from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX, UNSIGNED, Marks
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
@@ -29,6 +28,7 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
     Update,
     Value,
 )
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedChange, LoggedKind
 
 NO_PARTITIONS = PartitionTrees()
 

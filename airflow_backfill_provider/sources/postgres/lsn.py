@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 
 _LSN = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})", re.IGNORECASE)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_backfill_provider.sources.change_log.changes import UNREADABLE
+from airflow_backfill_provider.sources.shared.change_log.changes import UNREADABLE
 
 _EPOCH = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _INT16, _INT32, _INT64 = struct.Struct("!H"), struct.Struct("!I"), struct.Struct("!Q")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from airflow_backfill_provider.core.keys import KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.keys import KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys

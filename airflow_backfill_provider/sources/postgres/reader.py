@@ -13,17 +13,17 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.by_key import column
-from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.postgres.texts import DIALECT, typed, typed_key
-from airflow_backfill_provider.sources.present_as_of import present_as_of
 from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.change_log.reader import ChangeLogReader
+from airflow_backfill_provider.sources.shared.present_as_of import present_as_of
 
 
 class PostgresReader(SourceReader):
@@ -122,4 +122,4 @@ class PostgresReader(SourceReader):
     def _may_lie_apart(self, name: str) -> bool:
         """Return whether changes may lack a value; so it is for a column that is no longer what it was, too."""
         column = self._described.table.column(name)
-        return column is None or self._described.types[name] != self._types[name] or column.may_lie_apart
+        return column is None or self._described.types[name] != self._types[name] or column.may_be_toasted

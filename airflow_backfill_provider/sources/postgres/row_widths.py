@@ -48,7 +48,7 @@ def width_classes(columns: Sequence[DescribedColumn], *, has_long_values: bool) 
     :param columns: the columns that are read.
     :param has_long_values: whether some values of the table are stored out of line.
     """
-    widths = [_width(column) for column in columns if column.may_lie_apart]
+    widths = [_width(column) for column in columns if column.may_be_toasted]
     if not has_long_values or not widths:
         return [WidthClass(sql.SQL("true"), USUAL_ROWS)]
     width = sql.SQL(" + ").join(widths)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from functools import cached_property
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     DatabaseRefusedError,
@@ -19,14 +20,12 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.lake.storage import one_line
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.store.storage import one_line
 from airflow_backfill_provider.sources.base import Source, SourceWatch
-from airflow_backfill_provider.sources.no_keys import NoKeys
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
 from airflow_backfill_provider.sources.postgres.column_identity import pinned_numbers
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
@@ -35,6 +34,7 @@ from airflow_backfill_provider.sources.postgres.present import PresentTable
 from airflow_backfill_provider.sources.postgres.table import PostgresTable
 from airflow_backfill_provider.sources.postgres.table_feed import TableFeed
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
+from airflow_backfill_provider.sources.shared.no_keys import NoKeys
 
 logger = logging.getLogger(__name__)
 

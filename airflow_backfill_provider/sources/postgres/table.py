@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
 from airflow_backfill_provider.sources.postgres.column_identity import column_identities
@@ -18,6 +17,7 @@ from airflow_backfill_provider.sources.postgres.description import PostgresDescr
 from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 
 
 class PostgresTable:

@@ -6,12 +6,10 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.sources.change_log.changes import OF_ALL_TABLES, LoggedKind
-from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
@@ -21,6 +19,8 @@ from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import SlotStatus
 from airflow_backfill_provider.sources.postgres.table import PostgresTable, table_id
+from airflow_backfill_provider.sources.shared.change_log.changes import OF_ALL_TABLES, LoggedKind
+from airflow_backfill_provider.sources.shared.change_log.retention import KEPT_FOR_PROPERTY
 
 MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
 """How much log the server may keep, so that it is looked through for unread changes; a second of work at most."""

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES

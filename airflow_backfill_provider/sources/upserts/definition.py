@@ -9,7 +9,7 @@ from pydantic import Field, StrictStr, field_validator, model_validator
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 
 Name = Annotated[StrictStr, Field(min_length=1)]
 

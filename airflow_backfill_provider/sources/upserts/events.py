@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.balanced import any_of
-from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
-from airflow_backfill_provider.sources.refusals import unusable_row
+from airflow_backfill_provider.sources.shared.balanced import any_of
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.refusals import unusable_row
 from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 
 _CONTENT, _SPLIT = "content", "split"

@@ -7,9 +7,9 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.event_table.reader import EventTableReader
+from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.upserts.events import UpsertEvents
 from airflow_backfill_provider.sources.upserts.source import UpsertsSource
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.strategies.arrangement.location import TABLE, location_of
 from airflow_backfill_provider.strategies.base import (
+    ChunkInputs,
+    NextChunk,
     Offer,
-    Situation,
-    SnapshotPlan,
     Strategy,
     require_rows_to_stay,
 )
@@ -23,15 +23,15 @@ from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.offset import HistoryPoint
-    from airflow_backfill_provider.core.scan import Scan
-    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.offset import HistoryPoint
+    from airflow_backfill_provider.core.scan.scan import Scan
+    from airflow_backfill_provider.core.status.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.sources.description import UpstreamDescription
-    from airflow_backfill_provider.strategies.evidence import Evidence
-    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+    from airflow_backfill_provider.strategies.inputs import StrategyInputs
+    from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
 
 SORT_PASSES = 3
 """The passes over the table that create an arrangement: one for the bounds, one that shuffles, one that writes."""
@@ -59,18 +59,18 @@ class Arrangement(Strategy):
         job = settings.definition
         return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
 
-    def offer(self, evidence: Evidence) -> Offer:
+    def offer(self, inputs: StrategyInputs) -> Offer:
         """Accept any job whose rows stay in their vnodes while their changes wait."""
         try:
-            require_rows_to_stay(evidence.job)
+            require_rows_to_stay(inputs.job)
         except InvalidJobError as refusal:
             return Offer(fits=False, reason=str(refusal))
         return Offer(fits=True)
 
-    def cost(self, evidence: Evidence) -> CostEstimate:
+    def cost(self, inputs: StrategyInputs) -> CostEstimate:
         """Estimate from the passes over the used columns that create the arrangement, and one that reads it."""
-        arrangement = evidence.bytes * evidence.used_share
-        return evidence.cost(round((SORT_PASSES + 1) * arrangement), parallelism=evidence.job.parallelism)
+        arrangement = inputs.bytes * inputs.used_share
+        return inputs.cost(round((SORT_PASSES + 1) * arrangement), parallelism=inputs.job.parallelism)
 
     def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
         """Return the point of the upstream's history that the arrangement replicates."""
@@ -93,13 +93,13 @@ class Arrangement(Strategy):
         """Return whether the job keeps the arrangement after the view is finished."""
         return settings.definition.keep_arrangement
 
-    def plan(self, situation: Situation) -> SnapshotPlan:
+    def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
         """Plan with the arrangement's files."""
-        from airflow_backfill_provider.strategies.arrangement.planning import plan_arranged
+        from airflow_backfill_provider.strategies.arrangement.next_chunk import next_arranged_chunk
 
-        return plan_arranged(situation, location_of(situation.settings))
+        return next_arranged_chunk(inputs, location_of(inputs.settings))
 
-    def reader(self, context: ReaderContext) -> SnapshotReader:
+    def reader(self, context: ReaderContext) -> HistoryReader:
         """Return the reader of chunks from the arrangement, which also keeps it current."""
         from airflow_backfill_provider.strategies.arrangement.reader import ArrangementReader
 

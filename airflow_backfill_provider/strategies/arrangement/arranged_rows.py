@@ -14,11 +14,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.predicates import in_any
-from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.predicates import in_any
+from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 _NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_appeared", "is_double"

@@ -17,15 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.dropping import drop_table
-from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.lake.key_index import (
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.lake.files.key_index import (
     ArrowKeyIndex,
     arrow_type,
     in_key_order,
@@ -34,7 +30,11 @@ from airflow_backfill_provider.lake.key_index import (
     nth_key,
     plain_names,
 )
-from airflow_backfill_provider.lake.storage import log_errors
+from airflow_backfill_provider.lake.log.dropping import drop_table
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import log_errors
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
+from airflow_backfill_provider.lake.tables.existing import is_table
 
 PIECES = 256
 """The number of pieces into which the changes are cut for planning."""
@@ -73,7 +73,7 @@ class ArrangementFiles:
         :param base_epoch: the epoch in the rows of the base.
         :param own: the names of the package's own columns.
         :param coming: changes that the epoch will append before it reads its chunk; see
-            :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
+            :func:`~airflow_backfill_provider.lake.tables.window_changes.window_changes`.
         """
         with arrangement_errors(self.path):
             stored = self._stored()

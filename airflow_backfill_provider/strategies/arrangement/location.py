@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 
 TABLE = "arrangement"
 """The table's name in its path, in messages and in an epoch's record."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, half_of, plan_compaction
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.status.compaction import CompactionPlan, CompactionPolicy, half_of, plan_compaction
+from airflow_backfill_provider.lake.tables.table_files import table_files
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 
 

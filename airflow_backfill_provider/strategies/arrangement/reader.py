@@ -8,22 +8,22 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.compaction import CompactionPlan
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
-from airflow_backfill_provider.engine.predicates import in_any, unskipped
-from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.core.status.compaction import CompactionPlan
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.spark.predicates import in_any, without_data_skipping
+from airflow_backfill_provider.spark.spark_errors import epoch_errors, is_duplicate_key
 from airflow_backfill_provider.strategies.arrangement.location import TABLE
 from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
 from airflow_backfill_provider.strategies.in_place_reader import CheckedChunk
-from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 
-class ArrangementReader(SnapshotReader):
+class ArrangementReader(HistoryReader):
     """
     Reads one incarnation's arrangement.
 
@@ -106,4 +106,6 @@ class ArrangementReader(SnapshotReader):
             return None
         job_rows = self._context.job_rows
         rows = self._context.rows_at(barrier.chunk_offset)
-        return CheckedChunk(job_rows=job_rows, selected=rows.filter(unskipped(in_any(job_rows.scan, ranges))))
+        return CheckedChunk(
+            job_rows=job_rows, selected=rows.filter(without_data_skipping(in_any(job_rows.scan, ranges)))
+        )

@@ -16,22 +16,22 @@ from contextlib import contextmanager
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.compaction import CompactionPlan
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, StateError
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.engine.compaction import compact
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.own_table import create_own_table
-from airflow_backfill_provider.engine.predicates import in_any
-from airflow_backfill_provider.engine.session import session_settings
-from airflow_backfill_provider.engine.stamped_table import StampedTable
-from airflow_backfill_provider.engine.stamps import TableKind, transaction_id
-from airflow_backfill_provider.engine.view_columns import names_to_map
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.table_version import TableVersion
+from airflow_backfill_provider.core.status.compaction import CompactionPlan
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.compaction import compact
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.own_table import create_own_table
+from airflow_backfill_provider.spark.predicates import in_any
+from airflow_backfill_provider.spark.session import session_settings
+from airflow_backfill_provider.spark.stamped_table import StampedTable
+from airflow_backfill_provider.spark.stamps import TableKind, transaction_id
+from airflow_backfill_provider.spark.view_columns import names_to_map
 from airflow_backfill_provider.strategies.arrangement.arranged_rows import ArrangedChunk, BaseChunk, changed_since_base
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan

@@ -13,21 +13,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.offset import HistoryPoint
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk, Offer, Strategy
 from airflow_backfill_provider.strategies.cdc.location import sample_of, table_of
 from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.scan import Scan
-    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.scan import Scan
     from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.sources.description import UpstreamDescription
-    from airflow_backfill_provider.strategies.evidence import Evidence
-    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+    from airflow_backfill_provider.strategies.inputs import StrategyInputs
+    from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
 
 
 class Cdc(Strategy):
@@ -56,15 +56,15 @@ class Cdc(Strategy):
         """Return whether rows can only be read as they are now."""
         return upstream.present is not None
 
-    def offer(self, evidence: Evidence) -> Offer:
+    def offer(self, inputs: StrategyInputs) -> Offer:
         """Accept a job whose upstream only has present rows."""
-        if problem := _problem(evidence.job):
+        if problem := _problem(inputs.job):
             return Offer(fits=False, reason=problem)
         return Offer(fits=True, reason="the upstream's rows can only be read as they are now")
 
-    def cost(self, evidence: Evidence) -> CostEstimate:
+    def cost(self, inputs: StrategyInputs) -> CostEstimate:
         """Estimate from reading each row once from the database, and once from the lake."""
-        return evidence.cost(round(2 * evidence.bytes * evidence.used_share), parallelism=1)
+        return inputs.cost(round(2 * inputs.bytes * inputs.used_share), parallelism=1)
 
     def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
         """
@@ -97,13 +97,13 @@ class Cdc(Strategy):
         for location in (table_of(settings), sample_of(settings)):
             ReadAheadFiles(location, storage_options).drop()
 
-    def plan(self, situation: Situation) -> SnapshotPlan:
+    def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
         """Plan with the rows that were read ahead."""
-        from airflow_backfill_provider.strategies.cdc.planning import plan_read_ahead
+        from airflow_backfill_provider.strategies.cdc.next_chunk import next_read_ahead
 
-        return plan_read_ahead(situation, table_of(situation.settings))
+        return next_read_ahead(inputs, table_of(inputs.settings))
 
-    def reader(self, context: ReaderContext) -> SnapshotReader:
+    def reader(self, context: ReaderContext) -> HistoryReader:
         """Return the reader that reads ahead, and reads chunks from what was read."""
         from airflow_backfill_provider.strategies.cdc.reader import CdcReader
 

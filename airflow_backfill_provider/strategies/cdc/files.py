@@ -16,15 +16,15 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
-from airflow_backfill_provider.lake.dropping import drop_table
-from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.lake.storage import log_errors
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog, stamp_of
+from airflow_backfill_provider.lake.log.dropping import drop_table
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import log_errors
+from airflow_backfill_provider.lake.tables.data_files import DataFiles
+from airflow_backfill_provider.lake.tables.existing import is_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

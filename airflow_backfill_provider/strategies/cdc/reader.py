@@ -11,25 +11,25 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, StateError
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.net_changes import net_changes
-from airflow_backfill_provider.engine.own_table import create_own_table
-from airflow_backfill_provider.engine.predicates import in_any
-from airflow_backfill_provider.engine.stamped_table import StampedTable
-from airflow_backfill_provider.engine.stamps import TableKind
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from airflow_backfill_provider.sources.by_key import column, without_keys
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.present_rows import PresentRows
+from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.net_changes import net_changes
+from airflow_backfill_provider.spark.own_table import create_own_table
+from airflow_backfill_provider.spark.predicates import in_any
+from airflow_backfill_provider.spark.stamped_table import StampedTable
+from airflow_backfill_provider.spark.stamps import TableKind
 from airflow_backfill_provider.strategies.cdc.files import CommittedReading, ReadAheadFiles, Reading
 from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, table_of
-from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, reading_name, rows_left
+from airflow_backfill_provider.strategies.cdc.next_chunk import ranges_to_read, reading_name, rows_left
 from airflow_backfill_provider.strategies.cdc.sample import MOST_KEYS, read_sample, write_sample
-from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class SettledChunk:
         """Do nothing: counting checks every key."""
 
 
-class CdcReader(SnapshotReader):
+class CdcReader(HistoryReader):
     """
     Reads one incarnation's rows ahead.
 

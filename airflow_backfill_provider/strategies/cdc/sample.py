@@ -12,9 +12,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.keys import KeyOrder, Position
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.storage import storage_errors
+from airflow_backfill_provider.core.scan.keys import KeyOrder, Position
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.store.storage import storage_errors
 
 MOST_KEYS = 100_000
 

@@ -4,7 +4,7 @@
 Ports what RisingWave made its default for views that nobody reads before they are finished. The version is pinned when
 the job is created, and all chunks are read at it. Changes since then wait in the upstream's log: a window ends at the
 pinned version until all files are read, and then moves on by bounded steps, in at most ten epochs
-(:mod:`~airflow_backfill_provider.core.replay`). One difference: here the log that waits is the upstream's own, so it is
+(:mod:`~airflow_backfill_provider.core.epoch.replay`). One difference: here the log that waits is the upstream's own, so it is
 kept only as long as the upstream keeps it.
 """
 
@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk, Offer, Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.snapshot.scan import SnapshotScan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-    from airflow_backfill_provider.core.progress import BackfillState
-    from airflow_backfill_provider.core.replay import ReplayEpoch
-    from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.engine.job_rows import PlacedRows
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+    from airflow_backfill_provider.core.scan.progress import BackfillState
     from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.sources.description import UpstreamDescription
-    from airflow_backfill_provider.strategies.evidence import Evidence
-    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+    from airflow_backfill_provider.spark.job_rows import PlacedRows
+    from airflow_backfill_provider.strategies.inputs import StrategyInputs
+    from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
 
 FILES = "snapshot_files"
 """The name of the strategy's table, which lists the files of the pinned version."""
@@ -64,9 +64,9 @@ class Snapshot(Strategy):
         """Return whether rows lie in files that are kept."""
         return upstream.numbered_files is not None
 
-    def offer(self, evidence: Evidence) -> Offer:
+    def offer(self, inputs: StrategyInputs) -> Offer:
         """Accept any job whose changes may wait, if the files last long enough."""
-        if too_long := self._too_long(evidence):
+        if too_long := self._too_long(inputs):
             return Offer(fits=False, reason=too_long)
         return Offer(
             fits=True,
@@ -74,25 +74,25 @@ class Snapshot(Strategy):
             "sorting or copying it",
         )
 
-    def require_possible(self, evidence: Evidence) -> None:
+    def require_possible(self, inputs: StrategyInputs) -> None:
         """Refuse a job that takes longer than the upstream keeps its files."""
-        if too_long := self._too_long(evidence):
+        if too_long := self._too_long(inputs):
             raise InvalidJobError(
                 f"strategy: snapshot cannot end in time: {too_long}; keep them longer, raise the rate limit, or use "
                 "another strategy"
             )
 
-    def _too_long(self, evidence: Evidence) -> str:
+    def _too_long(self, inputs: StrategyInputs) -> str:
         """Return why the upstream does not keep the files long enough; an empty text if it does."""
-        kept, needed = evidence.files_kept_for, dt.timedelta(hours=self.cost(evidence).hours)
+        kept, needed = inputs.files_kept_for, dt.timedelta(hours=self.cost(inputs).hours)
         if kept is None or needed <= kept:
             return ""
         takes, keeps = duration(needed.total_seconds()), duration(kept.total_seconds())
         return f"the backfill takes about {takes}, and the upstream keeps files and changes for {keeps}"
 
-    def cost(self, evidence: Evidence) -> CostEstimate:
+    def cost(self, inputs: StrategyInputs) -> CostEstimate:
         """Estimate from reading each file once."""
-        return evidence.cost(evidence.bytes, parallelism=evidence.job.parallelism)
+        return inputs.cost(inputs.bytes, parallelism=inputs.job.parallelism)
 
     def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
         """Return the point of the upstream's history at which all files are read."""
@@ -101,26 +101,26 @@ class Snapshot(Strategy):
 
     def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:
         """Delete the list of files."""
-        from airflow_backfill_provider.lake.dropping import drop_table
+        from airflow_backfill_provider.lake.log.dropping import drop_table
 
         drop_table(settings.own_table(FILES), storage_options)
 
-    def plan(self, situation: Situation) -> SnapshotPlan:
+    def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
         """Plan with the files of the pinned version."""
-        from airflow_backfill_provider.strategies.snapshot.planning import plan_files
+        from airflow_backfill_provider.strategies.snapshot.next_chunk import next_files
 
-        return plan_files(situation)
+        return next_files(inputs)
 
     def files_needed(self, settings: JobSettings, state: BackfillState) -> Offset | None:
         """Return the pinned version until all files are read."""
-        from airflow_backfill_provider.strategies.snapshot.planning import are_files_read
+        from airflow_backfill_provider.strategies.snapshot.next_chunk import are_files_read
 
         return None if state.completed or are_files_read(state) else settings.first_offset
 
     def replay(self, state: BackfillState, previous: Barrier | None, backlog: int) -> ReplayEpoch | None:
         """Return the next epoch of the replay once all files are read."""
-        from airflow_backfill_provider.core.replay import ReplayEpoch
-        from airflow_backfill_provider.strategies.snapshot.planning import are_files_read
+        from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
+        from airflow_backfill_provider.strategies.snapshot.next_chunk import are_files_read
 
         return ReplayEpoch.following(previous, backlog=backlog) if are_files_read(state) else None
 
@@ -136,14 +136,14 @@ class Snapshot(Strategy):
         replay: ReplayEpoch | None = None,
     ) -> Offset:
         """Return the pinned version until all files are read, and then the end of the next step."""
-        from airflow_backfill_provider.strategies.snapshot.planning import replay_end
+        from airflow_backfill_provider.strategies.snapshot.next_chunk import replay_end
 
         del settings, state
         return replay_end(replay, upstream, from_offset, newest, rate_limit=rate_limit)
 
     def last_epochs(self, replay: ReplayEpoch | None) -> str:
         """Describe the replay, or what is left of it."""
-        from airflow_backfill_provider.core.replay import described
+        from airflow_backfill_provider.core.epoch.replay import described
 
         if replay is None:
             return f"once all files are read, {described(1)}"
@@ -154,7 +154,7 @@ class Snapshot(Strategy):
     ) -> PlacedRows:
         """Return how to read the rows of the pinned version with the files that they lie in."""
         del storage_options
-        from airflow_backfill_provider.strategies.snapshot.planning import files_of
+        from airflow_backfill_provider.strategies.snapshot.next_chunk import files_of
 
         return partial(
             files_of(upstream).rows,
@@ -164,8 +164,8 @@ class Snapshot(Strategy):
             self.scan(settings).columns,
         )
 
-    def reader(self, context: ReaderContext) -> SnapshotReader:
+    def reader(self, context: ReaderContext) -> HistoryReader:
         """Return the reader of chunks."""
-        from airflow_backfill_provider.strategies.snapshot.reader import FilesReader
+        from airflow_backfill_provider.strategies.snapshot.reader import SnapshotReader
 
-        return FilesReader(context)
+        return SnapshotReader(context)

@@ -11,17 +11,17 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange, Position
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.observed_rows import ObservedRows
-from airflow_backfill_provider.engine.predicates import in_any
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
-from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
-from airflow_backfill_provider.strategies.snapshot.planning import files_of
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.observed_rows import ObservedRows
+from airflow_backfill_provider.spark.predicates import in_any
+from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
+from airflow_backfill_provider.strategies.snapshot.next_chunk import files_of
 from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, place_of
 
 logger = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class FilesChunk:
         return range(first, number if row == BEFORE_ROWS else number + 1)
 
 
-class FilesReader(SnapshotReader):
+class SnapshotReader(HistoryReader):
     """
     Reads chunks of files.
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.progress import (
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.progress import (
     BackfillState,
     Completed,
     InProgress,
     NotStarted,
     position_of,
 )
-from airflow_backfill_provider.core.scan import VnodeRange
+from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.strategies.shared_position import SharedPosition, shared
 
 BEFORE_ROWS = -1

@@ -13,22 +13,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk, Offer, Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.job import BackfillJob
-    from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-    from airflow_backfill_provider.core.progress import BackfillState
-    from airflow_backfill_provider.core.scan import Scan
-    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+    from airflow_backfill_provider.core.scan.progress import BackfillState
+    from airflow_backfill_provider.core.scan.scan import Scan
     from airflow_backfill_provider.sources.base import Source
     from airflow_backfill_provider.sources.description import UpstreamDescription
-    from airflow_backfill_provider.strategies.evidence import Evidence
-    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+    from airflow_backfill_provider.strategies.inputs import StrategyInputs
+    from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
 
 
 class SourceBackfill(Strategy):
@@ -54,32 +54,32 @@ class SourceBackfill(Strategy):
         """Return whether rows are appended to splits."""
         return upstream.splits is not None
 
-    def offer(self, evidence: Evidence) -> Offer:
+    def offer(self, inputs: StrategyInputs) -> Offer:
         """Accept a job whose upstream has splits."""
-        if problem := _problem(evidence.job):
+        if problem := _problem(inputs.job):
             return Offer(fits=False, reason=problem)
         return Offer(fits=True, reason="rows are only appended, so each split is read from its first row on")
 
-    def cost(self, evidence: Evidence) -> CostEstimate:
+    def cost(self, inputs: StrategyInputs) -> CostEstimate:
         """Estimate from reading each row once."""
-        return evidence.cost(evidence.bytes, parallelism=evidence.job.parallelism)
+        return inputs.cost(inputs.bytes, parallelism=inputs.job.parallelism)
 
     def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
         """Return the point of the history at which the oldest rows lie, so that none is lost unnoticed later."""
-        from airflow_backfill_provider.strategies.source.planning import splits_of
+        from airflow_backfill_provider.strategies.source.next_chunk import splits_of
 
         del job, described
         return upstream.point(splits_of(upstream).beginnings())
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
         """Return whether the table of records that cannot be read exists, if the job needs one."""
-        from airflow_backfill_provider.lake.existing import is_table
+        from airflow_backfill_provider.lake.tables.existing import is_table
 
         return not settings.definition.upstream.lists_unreadable or is_table(dead_letters_of(settings), storage_options)
 
     def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:
         """Delete the table of records that cannot be read."""
-        from airflow_backfill_provider.lake.dropping import drop_table
+        from airflow_backfill_provider.lake.log.dropping import drop_table
 
         drop_table(dead_letters_of(settings), storage_options)
 
@@ -97,13 +97,13 @@ class SourceBackfill(Strategy):
         read = places_of(scan, scan.read(state), SplitBounds(begins={}, ends=ends))
         return {**dict.fromkeys(ends, 0), **{places.split: places.end for places in read}}
 
-    def plan(self, situation: Situation) -> SnapshotPlan:
+    def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
         """Plan with the splits' ends."""
-        from airflow_backfill_provider.strategies.source.planning import plan_splits
+        from airflow_backfill_provider.strategies.source.next_chunk import next_splits
 
-        return plan_splits(situation, self.vnode_scan(situation.settings))
+        return next_splits(inputs, self.vnode_scan(inputs.settings))
 
-    def reader(self, context: ReaderContext) -> SnapshotReader:
+    def reader(self, context: ReaderContext) -> HistoryReader:
         """Return the reader of chunks."""
         from airflow_backfill_provider.strategies.source.reader import SplitReader
 

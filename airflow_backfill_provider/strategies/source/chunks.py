@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import KeyRange, Position
-from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.scan import VnodeRange
-from airflow_backfill_provider.core.splits import SplitRange, splits_by_vnode
+from airflow_backfill_provider.core.scan.keys import KeyRange, Position
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.scan.scan import VnodeRange
+from airflow_backfill_provider.core.scan.splits import SplitRange, splits_by_vnode
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 

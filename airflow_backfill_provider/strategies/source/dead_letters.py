@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.engine.own_table import create_own_table
-from airflow_backfill_provider.engine.stamped_table import StampedTable
-from airflow_backfill_provider.engine.stamps import TableKind
-from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.scan.splits import SplitRange
+from airflow_backfill_provider.lake.tables.existing import is_table
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.spark.own_table import create_own_table
+from airflow_backfill_provider.spark.stamped_table import StampedTable
+from airflow_backfill_provider.spark.stamps import TableKind
 from airflow_backfill_provider.strategies.reader import ReaderContext
 from airflow_backfill_provider.strategies.source.location import DEAD_LETTERS, dead_letters_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 
 DEAD_LETTERS = "dead_letters"
 """The name of the table of records that cannot be read."""

@@ -12,21 +12,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier, decoded
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, MissingRowsError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.spark_hash import vnode_of_number
-from airflow_backfill_provider.core.splits import SplitRange
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.observed_rows import ObservedRows
-from airflow_backfill_provider.engine.spark_errors import source_error
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.spark_hash import vnode_of_number
+from airflow_backfill_provider.core.scan.splits import SplitRange
+from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.splits import Splits
-from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.observed_rows import ObservedRows
+from airflow_backfill_provider.spark.spark_errors import source_error
+from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, places_of
 from airflow_backfill_provider.strategies.source.dead_letters import DeadLetters
 from airflow_backfill_provider.strategies.source.location import DEAD_LETTERS
-from airflow_backfill_provider.strategies.source.planning import splits_of
+from airflow_backfill_provider.strategies.source.next_chunk import splits_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 _ALL = "rows"
@@ -119,7 +119,7 @@ def _name(split: int) -> str:
     return f"split_{split}"
 
 
-class SplitReader(SnapshotReader):
+class SplitReader(HistoryReader):
     """
     Reads chunks of splits.
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 class OrdersJob:

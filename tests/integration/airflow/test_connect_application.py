@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
+from airflow_backfill_provider.applications.local_engine.engine_files import read_token
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
-from airflow_backfill_provider.runtime.local_engine.engine_files import read_token
 from tests.integration.airflow.orders import Orders
 from tests.integration.airflow.test_spark_application import first_event
 from tests.ports import free_port

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.splits import SplitStage
+from airflow_backfill_provider.core.scan.splits import SplitStage
 from airflow_backfill_provider.hooks.backfill import BackfillHook
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from tests.airflow_home import AIRFLOW_HOME

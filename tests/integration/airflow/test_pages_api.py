@@ -12,7 +12,7 @@ from hypothesis import settings
 from schemathesis import GenerationMode
 
 from airflow_backfill_provider.assets import JOB_XCOM
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.jobs.verification import verifier
 from faults.pages import OPERATIONS
 from tests.integration.airflow.auth_manager import Question, hide_dag, record_questions
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages

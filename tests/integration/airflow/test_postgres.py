@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from airflow_backfill_provider.applications.local_engine.engine_files import read_token
 from airflow_backfill_provider.hooks.backfill import BackfillHook
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
-from airflow_backfill_provider.runtime.local_engine.engine_files import read_token
 from tests.airflow_home import AIRFLOW_HOME
 from tests.integration.airflow.conftest import Run
 from tests.integration.airflow.shop import CONNECTION, PASSWORD, ShopOrders

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.state.backfill_reader import BackfillReader
 from tests.integration.airflow.server import AIRFLOW, airflow_server, wait_until
 from tests.unit.stand_in import Lake

@@ -10,7 +10,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.jobs import mutations
 from tests.airflow_home import DAGS
 from tests.builders import NOW
 from tests.integration.airflow.conftest import Run

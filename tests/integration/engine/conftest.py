@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
+from airflow_backfill_provider.applications.spark_settings import storage_options_to_environment
 from demo.s3_server import S3Server
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.local_tests import reason_to_be_local

@@ -16,14 +16,14 @@ import sys
 import threading
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.applications.connect_engine import ConnectEngine
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.connect import connected
-from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.jobs.backfill import Backfill
 
 AFTER = "after "
 TASK = Requester(dag_id="orders", run_id="run_1", task_id="run_epoch")
@@ -68,11 +68,11 @@ def run_several(barrier: Barrier, backfill: Backfill, engine: ConnectEngine, epo
 def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:
     """Run a pinned epoch, step by step if several task runs share it."""
     if barrier.parallelism == 1:
-        protocol.run_barrier(barrier, store=backfill.store, engine=engine)
+        protocol.run_epoch(barrier, store=backfill.store, engine=engine)
         return
-    protocol.run_changes(barrier, store=backfill.store, engine=engine)
+    protocol.apply_changes(barrier, store=backfill.store, engine=engine)
     for part in range(len(barrier.parts)):
-        protocol.run_part(barrier, part, store=backfill.store, engine=engine)
+        protocol.read_chunk_part(barrier, part, store=backfill.store, engine=engine)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
-from airflow_backfill_provider.protocol import creation, placement
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs import table_locator as placement
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog, stamp_of
 from tests.integration.engine.upstream_templates import BeginningUpstream, UpstreamTemplates
 
 CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
@@ -150,7 +151,7 @@ class Lakehouse:
 
     def run(self, barrier: Barrier, engine: SparkEngine | None = None) -> EpochCommit:
         """Run a pinned barrier."""
-        return protocol.run_barrier(barrier, store=self.backfill.store, engine=engine or self.engine)
+        return protocol.run_epoch(barrier, store=self.backfill.store, engine=engine or self.engine)
 
     def epoch(self) -> EpochCommit | None:
         """Inject and run one epoch; None if there is nothing to do."""

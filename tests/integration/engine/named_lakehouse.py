@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.sql import text_literal
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.sql import text_literal
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.integration.engine.lakehouse import Lakehouse
 
 COLUMNS = "id BIGINT COMMENT 'the order', name STRING, price DOUBLE COMMENT 'in euros'"

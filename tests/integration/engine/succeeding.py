@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.protocol import succession
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.jobs import succession
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 
 
@@ -28,7 +28,7 @@ def step(lake: Lakehouse) -> bool:
     backfill = growing(lake)
     barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
     if barrier is not None:
-        protocol.run_barrier(barrier, store=backfill.store, engine=lake.engine)
+        protocol.run_epoch(barrier, store=backfill.store, engine=lake.engine)
     return barrier is not None
 
 

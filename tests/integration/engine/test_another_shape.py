@@ -18,22 +18,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier, PinnedRange
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedRange
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import TableVersions
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.engine.merging import merge_into
-from airflow_backfill_provider.engine.net_changes import old_images
-from airflow_backfill_provider.engine.predicates import unskipped
-from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS
 from airflow_backfill_provider.shapes.base import Changes, Shape, ShapedQuery, Units, ViewWriter, WriterContext
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.merging import merge_into
+from airflow_backfill_provider.spark.net_changes import old_images
+from airflow_backfill_provider.spark.predicates import without_data_skipping
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR, snapshot_part
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -126,7 +126,7 @@ class CountWriter(ViewWriter):
     def _read(self, ranges: Sequence[PinnedRange], barrier: Barrier) -> DataFrame:
         rows = self._context.job_rows
         # A repair must also find the rows that wrong statistics hide.
-        return rows.at(barrier.upstream.to_offset).filter(unskipped(rows.is_read(ranges)))
+        return rows.at(barrier.upstream.to_offset).filter(without_data_skipping(rows.is_read(ranges)))
 
     def _count(
         self,

@@ -20,16 +20,16 @@ from pydantic import field_validator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.location import canonical_location
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.upstream import UpstreamDefinition
-from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.lake.key_index import keys_within, nth_key
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.files.key_index import keys_within, nth_key
 from airflow_backfill_provider.sources import KINDS
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.description import UpstreamDescription

@@ -13,22 +13,22 @@ from typing import ClassVar
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import ChunkPlan
-from airflow_backfill_provider.core.scan import Scan
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.engine.predicates import in_any
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
+from airflow_backfill_provider.core.scan.scan import Scan
+from airflow_backfill_provider.spark.predicates import in_any
 from airflow_backfill_provider.strategies import KINDS
-from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
+from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk, Offer, Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
-from airflow_backfill_provider.strategies.evidence import Evidence
 from airflow_backfill_provider.strategies.in_place_reader import CheckedChunk
-from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.strategies.inputs import StrategyInputs
+from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -46,27 +46,27 @@ class VnodeByVnode(Strategy):
         job = settings.definition
         return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
 
-    def offer(self, evidence: Evidence) -> Offer:
+    def offer(self, inputs: StrategyInputs) -> Offer:
         return Offer(fits=False, reason="it is a toy")
 
-    def cost(self, evidence: Evidence) -> CostEstimate:
-        return evidence.cost(evidence.bytes * evidence.job.vnode_count, parallelism=1)
+    def cost(self, inputs: StrategyInputs) -> CostEstimate:
+        return inputs.cost(inputs.bytes * inputs.job.vnode_count, parallelism=1)
 
-    def plan(self, situation: Situation) -> SnapshotPlan:
-        settings = situation.settings
-        rows = situation.upstream.row_count(situation.offset)
-        (next_up, *_) = settings.scan.unread(situation.state)
+    def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
+        settings = inputs.settings
+        rows = inputs.upstream.row_count(inputs.offset)
+        (next_up, *_) = settings.scan.unread(inputs.state)
         vnode = 0 if next_up.after is None else int(next_up.after[0]) + 1
         is_last = vnode == settings.definition.vnode_count - 1
         chunk = KeyRange(next_up.after, None if is_last else (vnode,))
-        read = ChunkPlan((chunk,), rows, is_last, 0, rows, 0)
-        return SnapshotPlan(rows, (read,) if settings.reads_snapshot else ())
+        read = ChunkPart((chunk,), rows, is_last, 0, rows, 0)
+        return NextChunk(rows, (read,) if settings.reads_snapshot else ())
 
-    def reader(self, context: ReaderContext) -> SnapshotReader:
+    def reader(self, context: ReaderContext) -> HistoryReader:
         return VnodeReader(context)
 
 
-class VnodeReader(SnapshotReader):
+class VnodeReader(HistoryReader):
     """Reads it from the upstream."""
 
     def __init__(self, context: ReaderContext) -> None:

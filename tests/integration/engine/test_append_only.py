@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     MissingRowsError,
     UpstreamError,
     UpstreamReplacedError,
 )
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.jobs.verification import verifier
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive

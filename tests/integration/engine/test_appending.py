@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.engine.staged_files import STAGING
-from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
-from airflow_backfill_provider.engine.stamps import snapshot_part
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.spark.staged_files import STAGING
+from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
+from airflow_backfill_provider.spark.stamps import snapshot_part
 from tests.builders import barrier_of
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse

@@ -12,11 +12,11 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.delta.reader import DeltaReader
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import barrier_of

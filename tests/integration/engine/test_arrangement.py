@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyError, EpochFailedError, StateError
-from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.engine.stamps import snapshot_part, transaction_id
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.spark.stamps import snapshot_part, transaction_id
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
@@ -158,11 +158,11 @@ def test_task_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: 
 
     def part(index: int) -> Any:
         engine = customers.unlocked_engine()
-        return protocol.run_part(barrier, index, store=store, engine=engine)
+        return protocol.read_chunk_part(barrier, index, store=store, engine=engine)
 
     with pytest.raises(EpochFailedError, match="changes"):
         part(0)
-    assert protocol.run_changes(barrier, store=store, engine=customers.engine) is None
+    assert protocol.apply_changes(barrier, store=store, engine=customers.engine) is None
     assert part(1) is None
     with dies_at(CrashPoint.AFTER_SNAPSHOT_COMMIT):
         part(2)
@@ -190,9 +190,9 @@ def test_each_part_of_an_epoch_is_written_and_counted_on_its_own(customers: Lake
     churn(customers, 0)
     barrier = customers.inject()
     assert barrier is not None
-    protocol.run_changes(barrier, store=store, engine=customers.engine)
+    protocol.apply_changes(barrier, store=store, engine=customers.engine)
     for part in (1, 0):
-        protocol.run_part(barrier, part, store=store, engine=customers.engine)
+        protocol.read_chunk_part(barrier, part, store=store, engine=customers.engine)
     customers.assert_equals_query(EXPECTED)
 
     first, last = barrier.vnode_ranges[0]
@@ -281,12 +281,12 @@ def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> Non
     customers.assert_truth()
     state = store.state()
     for wake_up in (
-        lambda: zombie.read_part(settings, barrier, 1, since=since),
+        lambda: zombie.read_chunk_part(settings, barrier, 1, since=since),
         lambda: zombie.apply_changes(settings, barrier, since=since),
     ):
         with pytest.raises(BackfillError):
             wake_up()
-    assert protocol.run_part(barrier, 1, store=store, engine=zombie) == store.commit_of(barrier.epoch)
+    assert protocol.read_chunk_part(barrier, 1, store=store, engine=zombie) == store.commit_of(barrier.epoch)
     assert store.state() == state
     customers.assert_truth()
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.auto_rate import RECENT, Outlook, limit_in_force, measured_epochs
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.applications.spark_settings import spark_conf, spark_environment
+from airflow_backfill_provider.core.epoch.auto_rate import RECENT, ChunkBounds, limit_in_force, measured_epochs
+from airflow_backfill_provider.core.epoch.spark_load import SparkLoad
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.core.spark_load import SparkLoad
-from airflow_backfill_provider.engine.load_meter import LoadMeter
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.runtime.connect import connected
-from airflow_backfill_provider.runtime.spark_settings import spark_conf, spark_environment
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.spark.load_meter import LoadMeter
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -50,7 +50,7 @@ def test_the_epochs_of_auto_follow_what_the_log_says_and_read_every_row_once(lak
         found = limit_in_force(
             settings.rate,
             measured,
-            Outlook(held=held, row_bytes=barrier.rate.row_bytes, memory_bytes=load.memory_bytes if load else None),
+            ChunkBounds(held=held, row_bytes=barrier.rate.row_bytes, memory_bytes=load.memory_bytes if load else None),
         )
         assert (barrier.rate_limit, barrier.rate.reason) == (found.rows, found.reason)
         assert found.rows is not None
@@ -85,7 +85,7 @@ def test_a_session_of_spark_connect_tells_its_servers_size_and_not_its_load(spar
 MEASURED = """
 import sys
 from pyspark.sql import SparkSession
-from airflow_backfill_provider.engine.load_meter import LoadMeter
+from airflow_backfill_provider.spark.load_meter import LoadMeter
 
 spark = SparkSession.builder.getOrCreate()
 spark.range(10).count()

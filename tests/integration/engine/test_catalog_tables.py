@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     CatalogError,
     InvalidJobError,
@@ -19,14 +20,13 @@ from airflow_backfill_provider.core.errors import (
     UpstreamNotFoundError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.core.job.sql import text_literal
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.core.sql import text_literal
-from airflow_backfill_provider.engine.catalog import Catalogs
-from airflow_backfill_provider.execution.named_tables import register_view
-from airflow_backfill_provider.lake.allowed_roots import ROOTS_VARIABLE
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.connect import connected
+from airflow_backfill_provider.engine.named_tables import register_view
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.store.allowed_roots import ROOTS_VARIABLE
+from airflow_backfill_provider.spark.catalog import Catalogs
 from tests.dying import Died, dying_at
 from tests.integration.engine.named_lakehouse import NamedLakehouse
 from tests.variants import mostly_exhaustive_combinations

@@ -11,14 +11,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.compaction import CompactionPolicy, CompactionStep
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.engine import query
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.maintenance import compaction
-from airflow_backfill_provider.maintenance.compaction import JobCompaction
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.core.status.compaction import CompactionPolicy, CompactionStep
+from airflow_backfill_provider.jobs.maintenance import compaction
+from airflow_backfill_provider.jobs.maintenance.compaction import JobCompaction
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.spark import query
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
@@ -87,7 +87,7 @@ def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_readers_not
     assert changed_rows(numbers, version) == 0
 
     settings = numbers.backfill.settings()
-    numbers.engine.execute(settings, newest, since=None)
+    numbers.engine.run_epoch(settings, newest, since=None)
     assert version_of(numbers) == version, "a replay is skipped by its transaction ids"
 
     numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 5")

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.engine import session_settings
-from airflow_backfill_provider.lake import rows_in_ranges
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.lake.tables import rows_in_ranges
+from airflow_backfill_provider.spark import session_settings
 from tests.integration.engine import test_generated_columns as generated
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.test_suspect_statistics import bounds, ids, restate, write
@@ -37,9 +37,9 @@ def shared_epoch(lakehouse: Lakehouse) -> EpochCommit | None:
     barrier, store = lakehouse.inject(), lakehouse.backfill.store
     if barrier is None:
         return None
-    commit = protocol.run_changes(barrier, store=store, engine=lakehouse.engine)
+    commit = protocol.apply_changes(barrier, store=store, engine=lakehouse.engine)
     for part in range(len(barrier.parts)):
-        commit = protocol.run_part(barrier, part, store=store, engine=lakehouse.engine)
+        commit = protocol.read_chunk_part(barrier, part, store=store, engine=lakehouse.engine)
     return commit
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.jobs import mutations
 from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from tests.dying import dies_at
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse

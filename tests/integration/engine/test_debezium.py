@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
 from tests.debezium_events import (
     COLUMNS,
     KEY,

@@ -13,12 +13,12 @@ from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, UpstreamError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.engine.spark_errors import epoch_errors
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.debezium import Debezium
 from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
 from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
+from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from tests.debezium_events import (
     COLUMNS,
     DELETE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.engine import job_rows
-from airflow_backfill_provider.execution import spark_engine
+from airflow_backfill_provider.engine import spark_engine
+from airflow_backfill_provider.spark import job_rows
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.refusals import assert_nothing_written
 from tests.variants import exhaustive, mostly_exhaustive

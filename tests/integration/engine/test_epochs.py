@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.progress import Completed
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.progress import Completed
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, view_properties
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 

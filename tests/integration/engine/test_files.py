@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamError,
     UpstreamNotFoundError,
 )
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.jobs.verification import verifier
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.landing import SCHEMA, Landing
 from tests.variants import exhaustive

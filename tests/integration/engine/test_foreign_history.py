@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core.errors import DuplicateKeyError, MaterializedViewError, StateError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.engine.view import MaterializedView
-from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
+from airflow_backfill_provider.spark.view import MaterializedView
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import restore_copy
 from tests.integration.engine.lakehouse import Lakehouse

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points, errors
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.jobs import mutations
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.applications.connect_engine import ConnectEngine
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.connect import connected
-from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
 

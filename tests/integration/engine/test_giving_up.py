@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.execution import spark_engine
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.engine import spark_engine
+from airflow_backfill_provider.jobs import mutations
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive

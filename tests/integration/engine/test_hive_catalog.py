@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.spark]  # a JVM for each comma
 COMMAND = "from airflow_backfill_provider.cli.main import main; main()"
 STATEMENTS = """
 import json, sys
-from airflow_backfill_provider.runtime.spark_session import start_session
+from airflow_backfill_provider.applications.spark_session import start_session
 spark = start_session("test", master="local[1]", conf=json.loads(sys.argv[1]))
 print(json.dumps([[row.asDict() for row in spark.sql(text).collect()] for text in sys.argv[2:]], default=str))
 """
@@ -144,8 +144,8 @@ def test_a_metastore_that_does_not_answer_is_named_and_may_be_tried_again(tmp_pa
     program = """
 import sys
 from airflow_backfill_provider.core.errors import CatalogUnavailableError
-from airflow_backfill_provider.engine.catalog import Catalogs
-from airflow_backfill_provider.runtime.spark_session import start_session
+from airflow_backfill_provider.spark.catalog import Catalogs
+from airflow_backfill_provider.applications.spark_session import start_session
 hive = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": "thrift://127.0.0.1:9",
         "spark.hadoop.hive.metastore.connect.retries": "1", "spark.ui.enabled": "false"}
 catalogs = Catalogs(start_session("test", master="local[1]", conf=hive))

@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.engine import key_variable
+from airflow_backfill_provider.spark import key_variable
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark

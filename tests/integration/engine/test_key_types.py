@@ -10,7 +10,7 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark

@@ -12,16 +12,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.alarm import AlarmKind
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.applications.connect_engine import ConnectEngine
 from airflow_backfill_provider.core.errors import UnsupportedValueError, UpstreamError
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.runtime.connect import connected
-from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
-from airflow_backfill_provider.sources.formats.portable_values import NO_DATE
+from airflow_backfill_provider.core.status.alarm import AlarmKind
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.sources.shared.formats.portable_values import NO_DATE
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
-from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.landing import Landing
 from tests.variants import exhaustive
@@ -257,6 +257,6 @@ def test_a_wide_schema_of_json_is_read_by_a_client_of_a_server(
                 store=backfill.store, upstream=backfill.upstream, requester=Requester(user="me")
             )
             assert injected.barrier is not None
-            protocol.run_barrier(injected.barrier, store=backfill.store, engine=engine)
+            protocol.run_epoch(injected.barrier, store=backfill.store, engine=engine)
         assert verifier.compare_now(backfill, engine).removed_rows == 0
     assert spark.read.format("delta").load(backfill.job.materialized_view).count() == 3

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.jobs import mutations
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark

@@ -11,21 +11,21 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DuplicateKeyError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.core.scan import by_vnode
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.engine.net_changes import (
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.core.scan.scan import by_vnode
+from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
+from airflow_backfill_provider.sources.delta.reader import DeltaReader
+from airflow_backfill_provider.sources.delta.versions import offset_of
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.net_changes import (
     MeasuredChanges,
     measure_changes,
     net_by_key,
     net_changes,
     old_images,
 )
-from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
-from airflow_backfill_provider.sources.delta.reader import DeltaReader
-from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import write_table
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.engine.spark_errors import comparison_errors, epoch_errors, view_errors
+from airflow_backfill_provider.spark.spark_errors import comparison_errors, epoch_errors, view_errors
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -131,8 +131,8 @@ def test_an_epoch_does_not_quote_the_row_that_it_fails_on(
 
 
 def test_no_expression_quotes_a_row_through_connect(spark_remote: str) -> None:
+    from airflow_backfill_provider.applications.connect import connected
     from airflow_backfill_provider.core.remote import Remote
-    from airflow_backfill_provider.runtime.connect import connected
 
     with connected(Remote.parse(spark_remote), what="canary") as connection:
         for expression in ("CAST(s AS INT)", "raise_error(s)", "map(s, 1, concat(s, ''), 2)", "to_number(s, '999')"):

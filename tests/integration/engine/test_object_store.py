@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_backfill_provider.applications.spark_settings import storage_options_to_environment
 from airflow_backfill_provider.core.errors import StorageOptionsError
-from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.spark.session import prepare_session
 
 pytestmark = pytest.mark.spark
 
@@ -23,9 +23,9 @@ NAMES = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.endpoint.region")
 PROGRAM = """
 import sys
 from pathlib import Path
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.runtime.spark_session import start_session
-from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.applications.spark_session import start_session
+from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
 
 spark = start_session("secrets", master="local[1]")
 SparkEngine(spark, storage_options_from_environment())

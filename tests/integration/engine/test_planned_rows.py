@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.keys import KeyField
-from airflow_backfill_provider.lake.key_index import arrow_type
-from airflow_backfill_provider.lake.row_counts import RowCount
-from airflow_backfill_provider.lake.vnode_hash import vnodes_of
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.keys import KeyField
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.lake.files.key_index import arrow_type
+from airflow_backfill_provider.lake.files.row_counts import RowCount
+from airflow_backfill_provider.lake.files.vnode_hash import vnodes_of
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.engine.predicates import value_of, within
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.spark.predicates import value_of, within
 
 pytestmark = pytest.mark.spark
 

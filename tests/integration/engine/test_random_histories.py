@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, _parse_datatype_string
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
+from airflow_backfill_provider.jobs import mutations
 from tests import strategies as given_values
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse

@@ -7,8 +7,9 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.core import crash_points, errors
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from tests.builders import write_table
 from tests.integration.engine.lakehouse import Lakehouse
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
 from airflow_backfill_provider.core.errors import QueryFailedError
-from airflow_backfill_provider.core.replay import MOST_EPOCHS
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.jobs import mutations
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.test_crash_points import POINTS

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.engine import small_changes
+from airflow_backfill_provider.spark import small_changes
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -97,7 +97,7 @@ def test_few_unchanged_rows_pass_the_key_filter(fresh: Lakehouse) -> None:
 
 @pytest.mark.exhaustive
 def test_many_changes_are_merged_without_a_filter(fresh: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_backfill_provider.engine.view.MOST_KEYS", 3)
+    monkeypatch.setattr("airflow_backfill_provider.spark.view.MOST_KEYS", 3)
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE number % 3 = 0")
     fresh.epoch()
     assert "getbit" not in merges(fresh)[0]

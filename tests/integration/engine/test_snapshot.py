@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, DuplicateKeyError, InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.progress import InProgress
-from airflow_backfill_provider.lake.existing import is_table
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.progress import InProgress
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.lake.tables.existing import is_table
 from airflow_backfill_provider.protocol.finish import finish_job
 from airflow_backfill_provider.strategies.snapshot import FILES
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END

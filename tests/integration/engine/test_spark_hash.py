@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.spark_hash import vnode_of_number
+from airflow_backfill_provider.core.scan.spark_hash import vnode_of_number
 
 pytestmark = pytest.mark.spark
 

@@ -15,10 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError, StateError
-from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
-from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part, transaction_id
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.core.scan.table_version import TableVersion
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR, snapshot_part, transaction_id
 from airflow_backfill_provider.strategies.arrangement.table import ARRANGEMENT_TABLE
 from tests.builders import NOW, barrier_of, commit_file
 
@@ -330,7 +330,7 @@ def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(sp
     assert newest is not None
     assert newest.transactions == {transaction_id(IDENTITY, snapshot_part(1)): 2}
 
-    table.use_up(transaction_id(IDENTITY, snapshot_part(0)))
+    table.burn_transaction(transaction_id(IDENTITY, snapshot_part(0)))
     for late in (2, 2**40):
         with pytest.raises(EpochFailedError, match="overtaken"):
             table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(2).model_copy(update={"epoch": late}))

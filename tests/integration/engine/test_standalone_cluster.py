@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.standalone_cluster import SMALL, Cluster, creation, next_epoch, run, running_cluster, submission
 from tests.warm_engine import warm_engine
 

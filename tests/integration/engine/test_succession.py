@@ -8,15 +8,15 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import (
     InvalidJobError,
     VersionGoneError,
 )
 from airflow_backfill_provider.core.location import parent
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
-from airflow_backfill_provider.protocol import revert
+from airflow_backfill_provider.jobs import revert
+from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, view_properties
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.succeeding import grow, growing, grown, step

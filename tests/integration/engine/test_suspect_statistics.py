@@ -18,10 +18,10 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.lake import rows_in_ranges
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.lake.tables import rows_in_ranges
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.errors import PySparkException
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.applications.spark_settings import packages
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import DatabaseUnavailableError, UpstreamError
-from airflow_backfill_provider.engine.spark_errors import epoch_errors
-from airflow_backfill_provider.runtime.spark_settings import packages
 from airflow_backfill_provider.sources import KINDS
+from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.toy_database import Toy

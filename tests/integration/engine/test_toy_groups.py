@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_backfill_provider.core.settings import ViewColumn
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch.settings import ViewColumn
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.protocol import repairs
 from airflow_backfill_provider.shapes import KINDS
-from airflow_backfill_provider.verification import repairs, verifier
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.toy_groups import Tally
 

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamError, UpstreamSchemaChangedError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.sources.event_table.events import KeyedEvents
-from airflow_backfill_provider.verification import verifier
+from airflow_backfill_provider.sources.shared.by_key import column
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 

@@ -7,23 +7,24 @@ import shutil
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     DataFileError,
     MaterializedViewError,
     UpstreamReplacedError,
     VersionGoneError,
 )
-from airflow_backfill_provider.core.keys import KeyField
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.verification import Verification
-from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.engine.predicates import literal
-from airflow_backfill_provider.execution import expected
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification import repairs, verifier
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.keys import KeyField
+from airflow_backfill_provider.core.status.differences import DifferenceKind, DifferingKey
+from airflow_backfill_provider.core.status.verification import Verification
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
+from airflow_backfill_provider.engine import expected
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.protocol import repairs
+from airflow_backfill_provider.spark.predicates import literal
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
@@ -294,7 +295,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     assert verifier.what_differs(lakehouse.backfill, outcome).keys == tuple(
         key.key for key in sorted(outcome.keys, key=lambda key: (key.vnode, int(key.key[0] or 0)))
     )
-    monkeypatch.setattr("airflow_backfill_provider.execution.comparison.MOST_KEYS_KEPT", 2)
+    monkeypatch.setattr("airflow_backfill_provider.engine.comparison.MOST_KEYS_KEPT", 2)
     lakehouse.sql("DELETE FROM {view} WHERE id < 30")
     outcome = verify(lakehouse)
     assert [(len(step.keys), step.has_all_keys) for step in outcome.compared] == [(2, False)]

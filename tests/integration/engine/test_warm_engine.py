@@ -14,13 +14,13 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.applications.connect_engine import LOCAL_DRIVER, ConnectEngine
+from airflow_backfill_provider.applications.local_engine.clients import clients
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.runtime.connect import connected
-from airflow_backfill_provider.runtime.connect_engine import LOCAL_DRIVER, ConnectEngine
-from airflow_backfill_provider.runtime.local_engine.clients import clients
+from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.integration.airflow.orders import Orders
 from tests.ports import free_port
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 BUSY = """
 import sys
 from pathlib import Path
-from airflow_backfill_provider.runtime.connect import connected, ended_by_sigterm
+from airflow_backfill_provider.applications.connect import connected, ended_by_sigterm
 from airflow_backfill_provider.core.remote import Remote
 from concurrent.futures import ThreadPoolExecutor
 with connected(Remote.parse(sys.argv[1]), what="busy") as connection, ended_by_sigterm(connection.spark):
@@ -66,7 +66,7 @@ def run_epoch(lake: Orders, engine: ConnectEngine) -> int:
         store=backfill.store, upstream=backfill.upstream, requester=Requester(user="tester")
     )
     assert injected.barrier is not None
-    return protocol.run_barrier(injected.barrier, store=backfill.store, engine=engine).snapshot_read_row_count
+    return protocol.run_epoch(injected.barrier, store=backfill.store, engine=engine).snapshot_read_row_count
 
 
 def create(lake: Orders, engine: ConnectEngine) -> None:

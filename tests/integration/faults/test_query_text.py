@@ -8,8 +8,8 @@ import re
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core import spark_tokens
-from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.core.job import spark_tokens
+from airflow_backfill_provider.spark.session import prepare_session
 from faults.campaign import WrongError
 from faults.query_text import Judge, play
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_backfill_provider.applications.connect import connected
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.connect import connected
 from tests.variants import exhaustive
 
 

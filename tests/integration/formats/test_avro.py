@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.avro.functions import from_avro
 
-from airflow_backfill_provider.sources.formats.avro_types import avro_column_type
-from airflow_backfill_provider.sources.formats.avro_values import INEXACT, NO_AVRO
-from airflow_backfill_provider.sources.formats.column_types import parsed_type, type_text
-from airflow_backfill_provider.sources.formats.framing import NOT_FRAMED
-from airflow_backfill_provider.sources.formats.portable_values import INVALID_TEXT, NO_DATE
-from airflow_backfill_provider.sources.formats.resolved import ResolvedAvro
-from airflow_backfill_provider.sources.formats.spark import decoded, writer_ids
+from airflow_backfill_provider.sources.shared.formats.avro_types import avro_column_type
+from airflow_backfill_provider.sources.shared.formats.avro_values import INEXACT, NO_AVRO
+from airflow_backfill_provider.sources.shared.formats.column_types import parsed_type, type_text
+from airflow_backfill_provider.sources.shared.formats.framing import NOT_FRAMED
+from airflow_backfill_provider.sources.shared.formats.portable_values import INVALID_TEXT, NO_DATE
+from airflow_backfill_provider.sources.shared.formats.resolved import ResolvedAvro
+from airflow_backfill_provider.sources.shared.formats.spark import decoded, writer_ids
 
 pytestmark = pytest.mark.spark
 

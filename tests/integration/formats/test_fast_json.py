@@ -7,11 +7,11 @@ import random
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.formats.column_types import parsed_type
-from airflow_backfill_provider.sources.formats.definition import JsonFormat
-from airflow_backfill_provider.sources.formats.json_usual import is_written_again, usual_object
-from airflow_backfill_provider.sources.formats.resolved import resolved
-from airflow_backfill_provider.sources.formats.spark import decoded, with_decoded
+from airflow_backfill_provider.sources.shared.formats.column_types import parsed_type
+from airflow_backfill_provider.sources.shared.formats.definition import JsonFormat
+from airflow_backfill_provider.sources.shared.formats.json_usual import is_written_again, usual_object
+from airflow_backfill_provider.sources.shared.formats.resolved import resolved
+from airflow_backfill_provider.sources.shared.formats.spark import decoded, with_decoded
 
 pytestmark = pytest.mark.spark
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.sources.formats.column_types import parsed_type
-from airflow_backfill_provider.sources.formats.columns_text import parse_columns
-from airflow_backfill_provider.sources.formats.definition import JsonFormat, RawFormat, TextFormat
-from airflow_backfill_provider.sources.formats.json_text import INVALID, NO_OBJECT
-from airflow_backfill_provider.sources.formats.resolved import ResolvedFormat, resolved
-from airflow_backfill_provider.sources.formats.spark import NO_UTF8, decoded, with_decoded
+from airflow_backfill_provider.sources.shared.formats.column_types import parsed_type
+from airflow_backfill_provider.sources.shared.formats.columns_text import parse_columns
+from airflow_backfill_provider.sources.shared.formats.definition import JsonFormat, RawFormat, TextFormat
+from airflow_backfill_provider.sources.shared.formats.json_text import INVALID, NO_OBJECT
+from airflow_backfill_provider.sources.shared.formats.resolved import ResolvedFormat, resolved
+from airflow_backfill_provider.sources.shared.formats.spark import NO_UTF8, decoded, with_decoded
 
 pytestmark = pytest.mark.spark
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.sources.formats.column_types import type_text
-from airflow_backfill_provider.sources.formats.protobuf_types import protobuf_column_type
-from airflow_backfill_provider.sources.formats.resolved import ResolvedProtobuf
-from airflow_backfill_provider.sources.formats.spark import with_protobuf
+from airflow_backfill_provider.sources.shared.formats.column_types import type_text
+from airflow_backfill_provider.sources.shared.formats.protobuf_types import protobuf_column_type
+from airflow_backfill_provider.sources.shared.formats.resolved import ResolvedProtobuf
+from airflow_backfill_provider.sources.shared.formats.spark import with_protobuf
 from tests.protobuf_schemas import KINDS, class_of, field, file_of, framed, map_field, message, set_of
 
 pytestmark = pytest.mark.spark

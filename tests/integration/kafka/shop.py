@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.kafka_broker import KafkaBroker
 

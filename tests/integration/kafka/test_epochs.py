@@ -6,9 +6,9 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.sources.split_offsets import ends_of
-from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.succeeding import grow, grown, step
 from tests.integration.kafka.shop import TopicOfOrders, write
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.first_records import first_time
 from airflow_backfill_provider.sources.kafka.topic import Topic

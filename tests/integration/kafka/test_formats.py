@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import (
     RegistryRefusedError,
     RegistryUnavailableError,
     UnsupportedValueError,
 )
-from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from tests.integration.kafka.shop import TopicOfOrders
 from tests.ports import free_port

@@ -7,8 +7,8 @@ import json
 import pytest
 from confluent_kafka import Consumer
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import KafkaUnavailableError
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from tests.integration.kafka.shop import TopicOfOrders, write

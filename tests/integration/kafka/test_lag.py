@@ -8,7 +8,7 @@ import time
 import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from tests.integration.kafka.shop import TopicOfOrders
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
 from tests.integration.kafka.shop import TopicOfOrders
 from tests.kafka_broker import two_brokers

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.sources.split_offsets import ends_of
 from tests.dying import Died
 from tests.integration.kafka.producers import COMPACTED, RandomProducer, consumed

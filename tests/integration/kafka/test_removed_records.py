@@ -9,11 +9,11 @@ from confluent_kafka.admin import AclOperation
 from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.errors import KafkaRefusedError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.verification import Verification
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.status.verification import Verification
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.sources.kafka.reader import KafkaReader
-from airflow_backfill_provider.verification import verifier
 from tests.integration.kafka.producers import COMPACTED, consumed
 from tests.integration.kafka.shop import TopicOfOrders
 from tests.integration.kafka.test_security import allow, login

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from tests.dying import died
 from tests.integration.engine.test_crash_points import POINTS
 from tests.integration.kafka.shop import TopicOfOrders

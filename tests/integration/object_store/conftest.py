@@ -16,9 +16,9 @@ import pytest
 import requests
 from deltalake import write_deltalake
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.integration.object_store.no_engine import NoEngine
 from tests.ports import free_port
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
-from airflow_backfill_provider.lake.bucket_options import options_of
-from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, ViewIdentity
-from airflow_backfill_provider.protocol import EpochWrites
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.engine import EpochWrites
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.lake.tables.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, ViewIdentity
 from tests.plain_engine import CountingEngine
 
 
@@ -25,7 +25,7 @@ class NoEngine(CountingEngine):
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make nothing."""
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
+    def run_epoch(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write nothing."""
         return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
 

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.hooks.backfill import BackfillHook
-from airflow_backfill_provider.lake import exclusive_commits
+from airflow_backfill_provider.lake.log import exclusive_commits
 from tests.integration.object_store.conftest import S3, SECRET
 
 pytestmark = pytest.mark.slow

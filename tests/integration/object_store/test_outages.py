@@ -16,17 +16,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.offset import HistoryPoint
-from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.table_files import table_files
-from airflow_backfill_provider.lake.verified_tables import table_id, view_version_of
-from airflow_backfill_provider.lake.version_watch import VersionWatch
-from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.version_watch import VersionWatch
+from airflow_backfill_provider.lake.tables.table_files import table_files
+from airflow_backfill_provider.lake.tables.verified_tables import table_id, view_version_of
+from airflow_backfill_provider.lake.tables.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
@@ -53,7 +53,7 @@ def pin(backfill: Backfill) -> None:
 
 def run(backfill: Backfill) -> None:
     """Run the pinned barrier's epoch."""
-    protocol.run_barrier(backfill.store.barriers()[-1], store=backfill.store, engine=NoEngine())
+    protocol.run_epoch(backfill.store.barriers()[-1], store=backfill.store, engine=NoEngine())
 
 
 def nothing(_: Backfill) -> None:

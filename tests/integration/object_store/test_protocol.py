@@ -10,8 +10,8 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.application import ServerSession
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Write
@@ -26,7 +26,7 @@ def test_a_job_goes_to_its_end_in_a_bucket(s3, job):
     make_view(backfill)
     statuses = []
     while not statuses or not statuses[-1].finished:
-        protocol.run_barrier(inject(backfill, "somebody"), store=backfill.store, engine=NoEngine())
+        protocol.run_epoch(inject(backfill, "somebody"), store=backfill.store, engine=NoEngine())
         statuses.append(backfill.status())
     assert [status.rows_read for status in statuses] == [40, 80, 120]
     assert [status.warnings for status in statuses] == [(), (), ()]
@@ -76,10 +76,10 @@ def test_two_runs_of_an_epoch_one_commits(s3, job):
 
     def overtaken():
         other = Backfill(job, s3.options)
-        first.append(protocol.run_barrier(barrier, store=other.store, engine=NoEngine()))
+        first.append(protocol.run_epoch(barrier, store=other.store, engine=NoEngine()))
         return barrier.injected_at
 
-    commit = protocol.run_barrier(barrier, store=backfill.store, engine=NoEngine(), clock=overtaken)
+    commit = protocol.run_epoch(barrier, store=backfill.store, engine=NoEngine(), clock=overtaken)
     assert commit == first[0], "the first one wins"
     assert backfill.store.commits() == [commit]
     assert backfill.store.state().epoch == 1
@@ -97,7 +97,7 @@ def test_writers_at_the_same_instant_agree(s3, job):
             barrier = inject(backfill, f"writer {number}")
             agreed[number].append(barrier)
             together.wait(timeout=120)
-            protocol.run_barrier(barrier, store=backfill.store, engine=NoEngine())
+            protocol.run_epoch(barrier, store=backfill.store, engine=NoEngine())
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
     for thread in threads:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StorageUnavailableError
-from airflow_backfill_provider.sources.change_log import table
-from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.shared.change_log import table
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedChange, LoggedKind
+from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from tests.integration.object_store.conftest import S3
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.postgres_server import PostgresServer
 

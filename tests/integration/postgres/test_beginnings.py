@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     DatabaseRefusedError,
@@ -15,10 +14,10 @@ from airflow_backfill_provider.core.errors import (
     StorageUnavailableError,
     UpstreamError,
 )
-from airflow_backfill_provider.planning.plan import make_plan
-from airflow_backfill_provider.protocol import beginnings, creation, mutations
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.jobs import beginnings, creation, mutations, strategy_tables
+from airflow_backfill_provider.jobs.planning.plan import make_plan
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
@@ -183,7 +182,7 @@ def test_two_jobs_of_one_name_do_not_take_each_others_slot(filled: Shop) -> None
     assert_equal(filled)
     assert filled.backfill.status().alarms == ()
     mutations.cancel_job(store=filled.backfill.store, requested_by="tester")
-    protocol.clean_up_after_cancelling(filled.backfill.store)
+    strategy_tables.clean_up_after_cancelling(filled.backfill.store)
     other.create()
     other.finish()
     assert_equal(other)

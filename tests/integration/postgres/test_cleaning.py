@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
-from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.shared.change_log.retention import KEPT_FOR_PROPERTY
+from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from tests.dying import died
 from tests.integration.postgres.shop import Shop
 
@@ -178,7 +178,7 @@ def test_a_request_cleans_up_once_a_day_and_goes_on_if_that_fails(
     version = DeltaTable(log.location).version()
     source_of(filled).refresh()
     assert DeltaTable(log.location).version() == version
-    monkeypatch.setattr("airflow_backfill_provider.sources.change_log.cleaning.CLEANED_EVERY", dt.timedelta(0))
+    monkeypatch.setattr("airflow_backfill_provider.sources.shared.change_log.retention.CLEANED_EVERY", dt.timedelta(0))
     set_property(filled, "a month")
     source_of(filled).refresh()
     assert DeltaTable(log.location).version() > version + 1

@@ -14,7 +14,7 @@ from psycopg import sql
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError, DatabaseRefusedError, InvalidJobError
-from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.sources.postgres import Postgres
 from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream

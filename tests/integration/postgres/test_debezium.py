@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamSchemaChangedError
 from airflow_backfill_provider.sources.debezium.definition import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable

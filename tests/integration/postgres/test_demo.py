@@ -13,8 +13,8 @@ import pytest
 from psycopg import errors, sql
 from rich.console import Console
 
-from airflow_backfill_provider.core.connections import connection_fields, parse_connection
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.connections import connection_fields, parse_connection
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from demo.folder import DemoFolder, Size
 from demo.orders_writer import read_report
 from demo.postgres.cluster import may_enter

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.status.job_status import JobStatus
 from airflow_backfill_provider.sources.postgres import table_feed
 from tests.integration.postgres.shop import Shop
 

@@ -12,8 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from airflow_backfill_provider.cli.main import app
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     DatabaseRefusedError,

@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
 from tests.integration.postgres.oracle import Oracle
 from tests.integration.postgres.shop import Shop
 from tests.strategies import Row

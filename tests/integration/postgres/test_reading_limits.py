@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles
 from airflow_backfill_provider.strategies.cdc.location import table_of
 from tests.integration.postgres import test_debezium

@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.protocol import finish, mutations
+from airflow_backfill_provider.jobs import mutations, strategy_tables
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
 from tests.variants import exhaustive
@@ -214,7 +214,7 @@ def test_cancelling_drops_the_slot_and_a_rebuild_makes_it_again(shop: Shop) -> N
     shop.create()
     shop.epoch()
     mutations.cancel_job(store=shop.backfill.store, requested_by="tester")
-    finish.clean_up_after_cancelling(shop.backfill.store)
+    strategy_tables.clean_up_after_cancelling(shop.backfill.store)
     slots = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
     assert shop.table(slots) == []
     assert shop.table("SELECT pubname FROM pg_publication") == []
@@ -313,7 +313,7 @@ def test_two_jobs_share_a_slot_and_land_changes_once(shop: Shop) -> None:
     assert_equal(shop)
     assert second.rows("id", "name") == shop.table("SELECT id, name FROM customers")
     mutations.cancel_job(store=second.backfill.store, requested_by="tester")
-    finish.clean_up_after_cancelling(second.backfill.store)
+    strategy_tables.clean_up_after_cancelling(second.backfill.store)
     fill(shop, 8, 9)
     shop.finish()
     assert_equal(shop)
@@ -375,5 +375,5 @@ def test_a_login_with_few_rights_is_enough(
     assert_equal(shop)
     shop.assert_truth()
     mutations.cancel_job(store=shop.backfill.store, requested_by="tester")
-    finish.clean_up_after_cancelling(shop.backfill.store)
+    strategy_tables.clean_up_after_cancelling(shop.backfill.store)
     assert shop.table("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []

@@ -11,14 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
     InvalidJobError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.postgres.table import PostgresTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.protocol import revert
+from airflow_backfill_provider.jobs import revert
 from tests.integration.engine.succeeding import grow, grown, step
 from tests.integration.postgres.shop import Shop
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import DatabaseRefusedError
-from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.sources import reader_of
 from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.database import Database

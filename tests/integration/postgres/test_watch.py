@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.postgres import watch
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream

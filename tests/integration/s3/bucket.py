@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from demo.s3_server import S3Server
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.s3.proxy import FailingProxy

@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from pyspark.errors import PySparkException
 
+from airflow_backfill_provider.applications.connect import ConnectSession, connected
+from airflow_backfill_provider.applications.connect_engine import LOCAL_DRIVER, ConnectEngine
+from airflow_backfill_provider.applications.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.core.application import ServerSession
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.connect import ConnectSession, connected
-from airflow_backfill_provider.runtime.connect_engine import LOCAL_DRIVER, ConnectEngine
-from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from demo.s3_server import S3Server
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.process_group import end_group
-from airflow_backfill_provider.runtime.spark_settings import S3_FOLDER, jars_folder, storage_options_to_environment
+from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.spark_settings import S3_FOLDER, jars_folder, storage_options_to_environment
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs.backfill import Backfill
 from demo.s3_server import S3Server
 from tests.integration.s3.proxy import FailingProxy
 from tests.standalone_cluster import (

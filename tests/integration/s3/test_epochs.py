@@ -6,14 +6,14 @@ import shutil
 
 import pytest
 
-from airflow_backfill_provider.core.compaction import CompactionPolicy
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.applications.spark_settings import storage_options_to_environment
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.log_store import LOG_STORE
-from airflow_backfill_provider.engine.commit_safety import require_safe_commits
-from airflow_backfill_provider.maintenance.compaction import compact_job
-from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.runtime.spark_settings import storage_options_to_environment
+from airflow_backfill_provider.core.status.compaction import CompactionPolicy
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.maintenance.compaction import compact_job
+from airflow_backfill_provider.spark.commit_safety import require_safe_commits
 from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.test_crash_points import POINTS

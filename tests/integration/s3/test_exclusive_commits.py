@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.errors import UnsafeCommitsError
-from airflow_backfill_provider.lake import exclusive_commits
-from airflow_backfill_provider.lake.exclusive_commits import require_exclusive_commits
+from airflow_backfill_provider.lake.log import exclusive_commits
+from airflow_backfill_provider.lake.log.exclusive_commits import require_exclusive_commits
 from demo.s3_server import S3Server
 
 pytestmark = pytest.mark.slow  # a server

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from tests.integration.s3.bucket import BucketLakehouse
 from tests.integration.s3.proxy import FailingProxy, Fault, Kind

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.errors import StateError, StateLayoutError
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.one_listing import one_listing
-from airflow_backfill_provider.lake.table_properties import table_properties
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.store.one_listing import one_listing
+from airflow_backfill_provider.lake.tables.table_properties import table_properties
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state import control_table

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.lake.object_store import hadoop_settings
+from airflow_backfill_provider.lake.store.object_store import hadoop_settings
 from demo.s3_server import S3Server
 from tests.integration.s3.proxy import FailingProxy, Fault, Kind
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.made_jobs import make_half_read_job
 from bench.many_files import make_log
 from tests.integration.engine.lakehouse import TESTER
@@ -35,7 +35,7 @@ def test_few_requests(spark: SparkSession, proxy: FailingProxy, tmp_path: Path) 
         return protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
 
     def run(barrier: Any) -> None:
-        protocol.run_barrier(barrier, store=backfill.store, engine=lakehouse.engine)
+        protocol.run_epoch(barrier, store=backfill.store, engine=lakehouse.engine)
 
     def count(step: str, action: Callable[[], Any]) -> Any:
         proxy.requests()

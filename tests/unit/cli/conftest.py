@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.builders import Template
 from tests.plain_engine import CountingEngine
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from airflow_backfill_provider.core.barrier import Barrier
-    from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-    from airflow_backfill_provider.core.table_version import TableVersions
-    from airflow_backfill_provider.protocol import EpochWrites
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.engine import EpochWrites
+    from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+    from airflow_backfill_provider.core.scan.table_version import TableVersions
 
 ROWS = 1000
 FILES = 4
@@ -56,12 +56,12 @@ class WatchedEngine(CountingEngine):
         if self.failures:
             raise self.failures.pop(0)
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
+    def run_epoch(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         self.before_execute(barrier)
         if self.failures:
             raise self.failures.pop(0)
         self.executed.append(barrier.epoch)
-        return super().execute(settings, barrier, since=since)
+        return super().run_epoch(settings, barrier, since=since)
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ import socket
 
 import pytest
 
+from airflow_backfill_provider.applications.spark_settings import STORAGE_OPTIONS_VARIABLE
 from airflow_backfill_provider.cli import jobs
 from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StorageOptionsError
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
+from airflow_backfill_provider.core.job.requester import Requester
 from tests.unit.cli.conftest import fails
 
 

@@ -89,7 +89,7 @@ def test_only_log_lines_of_this_package_are_printed(capsys):
 
     @reporting
     def command():
-        logging.getLogger("airflow_backfill_provider.engine").info("waiting for another driver")
+        logging.getLogger("airflow_backfill_provider.spark").info("waiting for another driver")
         logging.getLogger("py4j").error("a stack")
 
     command()

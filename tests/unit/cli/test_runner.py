@@ -9,8 +9,8 @@ from airflow_backfill_provider.cli import runner
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.views import LineView
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import mutations
 from tests.unit.cli.conftest import append
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables

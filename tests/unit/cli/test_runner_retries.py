@@ -12,8 +12,8 @@ from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.runner import Runner
 from airflow_backfill_provider.cli.views import LineView
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.backfill import Backfill
 from tests.builders import job_of
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_backfill_provider.applications.spark_settings import STORAGE_OPTIONS_VARIABLE
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
 from tests.unit.cli.conftest import fails
 
 

@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
-from airflow_backfill_provider.core.status import job_status
-from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
+from airflow_backfill_provider.core.status.job_status import job_status
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from tests.builders import NOW, barrier_of, commit_of, settings_of
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import plan_chunk, plan_parts
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.next_chunk import choose_chunk, choose_parts
 from tests.builders import ExactKeys, file_of, order_of
 
 LONG = order_of("long")
@@ -25,7 +25,7 @@ class Layout:
     def plan(self, after, rate_limit, files=None):
         """Return the plan, the number of rows in its chunk, and how many files' keys were read for it."""
         index = ExactKeys(self.keys, self.order)
-        plan = plan_chunk(
+        plan = choose_chunk(
             self.files if files is None else files,
             unread=[KeyRange(after, None)],
             rate_limit=rate_limit,
@@ -73,7 +73,7 @@ def without_statistics(file):
 def plan_of(layout, unread, rate_limit):
     """Plan over several ranges; return the plan and the number of rows in it."""
     index = ExactKeys(layout.keys, layout.order)
-    plan = plan_chunk(layout.files, unread=unread, rate_limit=rate_limit, order=layout.order, keys=index)
+    plan = choose_chunk(layout.files, unread=unread, rate_limit=rate_limit, order=layout.order, keys=index)
     return plan, len(ExactKeys(layout.keys, layout.order).within(layout.keys, *plan.ranges))
 
 
@@ -90,7 +90,7 @@ class Vnodes(Layout):
     def parts(self, unread, rate_limit):
         """Plan for some task runs; return the plans, and the number of rows that each reads."""
         index = ExactKeys(self.keys, self.order)
-        plans = plan_parts(self.files, unread=unread, rate_limit=rate_limit, order=self.order, keys=index)
+        plans = choose_parts(self.files, unread=unread, rate_limit=rate_limit, order=self.order, keys=index)
         return plans, [len(ExactKeys(self.keys, self.order).within(self.keys, *plan.ranges)) for plan in plans]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.differences import DifferingKey
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
-from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.epoch.failures import EpochFailure, GivenUp
 from airflow_backfill_provider.core.frozen import Frozen
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.table_version import TableVersions
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.core.status.differences import DifferingKey
 from tests.builders import barrier_of, commit_of, report_of
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from airflow_backfill_provider.applications.log_store import SOURCE
+from airflow_backfill_provider.applications.spark_settings import spark_conf
 from airflow_backfill_provider.core.log_store import LOG_STORE, log_store_settings
-from airflow_backfill_provider.runtime.log_store import SOURCE
-from airflow_backfill_provider.runtime.spark_settings import spark_conf
 
 
 def test_every_spark_is_started_with_the_class_of_the_source():

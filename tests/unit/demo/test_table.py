@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from demo.delta.table import create_orders
 from demo.delta.upstream import delta_upstream
 from demo.delta.writer import DeltaWriter

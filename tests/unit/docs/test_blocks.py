@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from airflow_backfill_provider.cli.main import app
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from docs import blocks
 from docs.blocks import COMMANDS, LANGUAGES, ROOT, Block
 

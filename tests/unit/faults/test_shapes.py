@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.errors import (
     QueryFailedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from faults.campaign import WrongError, chance
 from faults.shapes import names, settings, values
 from faults.shapes.case import Case, Column, Gap

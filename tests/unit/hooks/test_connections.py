@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from airflow_backfill_provider.core.connections import parse_connection
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.connections import parse_connection
 from airflow_backfill_provider.hooks.applications import application_hook
 from airflow_backfill_provider.hooks.connections import connection_variables, from_airflow
 

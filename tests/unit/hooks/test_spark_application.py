@@ -299,7 +299,7 @@ def test_an_application_that_is_missing_says_so():
 
 
 def test_the_real_spark_submit_is_found_first_and_runs_this_python(monkeypatch, tmp_path):
-    from airflow_backfill_provider.runtime.spark_settings import spark_environment
+    from airflow_backfill_provider.applications.spark_settings import spark_environment
 
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     environment = spark_environment()

@@ -14,10 +14,10 @@ from airflow.sdk import DAG, BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
-from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine, make
 from tests.unit.stand_in import SOMEBODY, Lake
 

@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from airflow_backfill_provider.core.alarm import Alarm, AlarmKind
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.progress import BackfillState, InProgress
-from airflow_backfill_provider.core.status import JobStatus, job_status
-from airflow_backfill_provider.core.verification import Verification
-from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress
+from airflow_backfill_provider.core.status.alarm import Alarm, AlarmKind
+from airflow_backfill_provider.core.status.job_status import JobStatus, job_status
+from airflow_backfill_provider.core.status.verification import Verification
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.notifications.events import (
     BackfillEvent,
     EventKind,

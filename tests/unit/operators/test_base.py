@@ -24,7 +24,7 @@ from airflow_backfill_provider.operators.mutation import PauseBackfillOperator
 from airflow_backfill_provider.operators.shared_epoch import (
     ApplyChangesOperator,
     EpochSummaryOperator,
-    ReadSnapshotOperator,
+    ReadChunkPartOperator,
 )
 from airflow_backfill_provider.operators.verification import RepairWhatDiffersOperator, VerifyMaterializedViewOperator
 from tests.unit.stand_in import Lake, context
@@ -74,7 +74,7 @@ WITH_THE_VERY_DEFINITION: list[tuple[type[BackfillOperator], dict[str, Any]]] = 
     (InjectBarrierOperator, {}),
     (RunEpochOperator, {}),
     (ApplyChangesOperator, {"barrier": 1}),
-    (ReadSnapshotOperator, {"part": {"epoch": 1, "part": 0}}),
+    (ReadChunkPartOperator, {"part": {"epoch": 1, "part": 0}}),
     (EpochSummaryOperator, {"barrier": 1}),
     (FinishMaterializedViewOperator, {}),
     (FinishMaterializedViewWhenDueOperator, {}),

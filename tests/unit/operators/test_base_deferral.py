@@ -14,14 +14,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
-from airflow_backfill_provider.operators.shared_epoch import ApplyChangesOperator, ReadSnapshotOperator
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.operators.shared_epoch import ApplyChangesOperator, ReadChunkPartOperator
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.unit.lifeline import HANG_IN_PYTHON
 from tests.unit.stand_in import Lake, context, run_epoch
@@ -340,7 +340,7 @@ def test_each_task_run_of_a_shared_epoch_has_its_own_application(orders: Lake, s
     orders.create()
     barrier = InjectBarrierOperator(task_id="inject", job=orders.definition).execute(context("inject"))
     parts = ApplyChangesOperator(task_id="c", job=orders.definition, barrier=barrier).execute(context("c"))
-    reads = [ReadSnapshotOperator(task_id="read", job=orders.definition, part=part) for part in parts]
+    reads = [ReadChunkPartOperator(task_id="read", job=orders.definition, part=part) for part in parts]
 
     waiting = [deferred(read) for read in reads]
     rows = [read.resume(context("read"), event_of(one))["rows"] for read, one in zip(reads, waiting, strict=True)]

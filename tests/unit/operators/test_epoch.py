@@ -10,7 +10,7 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.control_table import ControlTable

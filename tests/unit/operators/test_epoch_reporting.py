@@ -14,11 +14,11 @@ from airflow.sdk.observability import stats
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.epoch_reporting import record_announcement
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
 from airflow_backfill_provider.operators.shared_epoch import EpochSummaryOperator
-from airflow_backfill_provider.protocol import mutations
 from tests.unit.stand_in import Lake, StandInSpark, context, run_epoch, succeed
 from tests.variants import exhaustive
 

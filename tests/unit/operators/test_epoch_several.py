@@ -8,9 +8,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.observability import stats
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
-from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.unit.stand_in import Lake, StandInSpark, context, run_epoch
 

@@ -141,7 +141,7 @@ def test_only_one_of_the_runs_that_find_a_finished_view_at_once_sends_the_event(
     with ThreadPoolExecutor(4) as threads:
         told = list(
             threads.map(
-                lambda n: protocol.tell_of_finish(
+                lambda n: protocol.announce_finish(
                     store=BackfillStore(store.location), requested_by=f"dag.finish of run {n}"
                 ),
                 range(4),

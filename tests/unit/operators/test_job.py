@@ -12,7 +12,7 @@ import yaml
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.builders import NOW

@@ -65,7 +65,7 @@ def test_its_epochs_run_in_an_application_and_the_jobs_next_epoch_lets_it_take_t
 
 
 def test_a_creation_that_died_is_completed_first(finished: Lake, spark: StandInSpark, monkeypatch):
-    from airflow_backfill_provider.protocol import creation
+    from airflow_backfill_provider.jobs import creation
 
     with monkeypatch.context() as dying:
         dying.setattr(creation, "create_job", lambda *_, **__: 1 / 0)

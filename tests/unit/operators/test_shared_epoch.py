@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator
 from airflow_backfill_provider.operators.shared_epoch import (
     ApplyChangesOperator,
     EpochSummaryOperator,
-    ReadSnapshotOperator,
+    ReadChunkPartOperator,
 )
-from airflow_backfill_provider.protocol import mutations
 from tests.unit.stand_in import Lake, StandInSpark, context, run_epoch
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -38,7 +38,7 @@ def changes(lake: Lake, barrier):
 
 
 def read(lake: Lake, part):
-    return ReadSnapshotOperator(task_id="read", job=lake.definition, part=part).execute(context("read"))
+    return ReadChunkPartOperator(task_id="read", job=lake.definition, part=part).execute(context("read"))
 
 
 def summary(lake: Lake, barrier):

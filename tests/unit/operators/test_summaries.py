@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_backfill_provider.core.announced import CommittedEpoch
-from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.epoch.announced import CommittedEpoch
+from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutation
 from airflow_backfill_provider.operators.summaries import (
     barrier_summary,
     epoch_event,

@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.operators.watchdog import BackfillWatchdogOperator
-from airflow_backfill_provider.protocol import mutations
 from tests.unit.stand_in import SOMEBODY, Lake
 
 
@@ -129,7 +129,7 @@ def test_a_retry_may_help_if_a_storage_does_not_answer(created: Lake, look, monk
     def unavailable(*_):
         raise StorageUnavailableError("no answer")
 
-    monkeypatch.setattr("airflow_backfill_provider.protocol.backfill.Backfill.status", unavailable)
+    monkeypatch.setattr("airflow_backfill_provider.jobs.backfill.Backfill.status", unavailable)
     with pytest.raises(AirflowException, match="no answer") as caught:
         look(created.definition)
     assert not isinstance(caught.value, AirflowFailException)
@@ -141,6 +141,6 @@ def test_a_retry_must_help_all_of_the_jobs_that_cannot_be_read(created: Lake, lo
     def unavailable(*_):
         raise StorageUnavailableError("no answer")
 
-    monkeypatch.setattr("airflow_backfill_provider.protocol.backfill.Backfill.status", unavailable)
+    monkeypatch.setattr("airflow_backfill_provider.jobs.backfill.Backfill.status", unavailable)
     with pytest.raises(AirflowFailException, match="no answer; .*relative"):
         look(created.definition, {**created.definition, "materialized_view": "relative"})

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.status import JobCondition
+from airflow_backfill_provider.core.status.job_status import JobCondition
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.plugin import observed_job
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
-from airflow_backfill_provider.protocol import mutations, utc_now
-from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.unit.stand_in import Lake
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.plugin import observed_job, observer
 from airflow_backfill_provider.plugin.observer import UNREADABLE, JobObserver
 from airflow_backfill_provider.plugin.registry import RegisteredJob
-from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.unit.stand_in import Lake
 
 

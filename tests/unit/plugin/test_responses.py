@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
-from airflow_backfill_provider.core.rate_limit import PinnedRate
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
+from airflow_backfill_provider.core.job.rate_limit import PinnedRate
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.plugin.observed_job import JobReading
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob

@@ -11,7 +11,7 @@ import datetime as dt
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
 from tests.builders import NOW, commit_file, committed_at
 from tests.property.backfilling import Backfilling, Prepared
 

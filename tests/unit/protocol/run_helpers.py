@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from tests.builders import PAID
 from tests.property.backfilling import Prepared
 

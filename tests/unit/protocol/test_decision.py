@@ -6,40 +6,40 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Mutation, PinnedRange, PinnedRead, Repair
+from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedRange, PinnedRead, Repair
+from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.failures import GivenUp
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.planner import ChunkPlan
-from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.jobs.rate import NextLimit
 from airflow_backfill_provider.protocol.decision import (
     PARTIAL_REPAIR,
-    Basis,
-    hinges_on_changes,
+    EpochInputs,
+    decide_epoch,
+    depends_on_changes,
     idle_commit,
     next_barrier,
-    plan_epoch,
     why_idle,
 )
-from airflow_backfill_provider.protocol.rate import NextLimit
-from airflow_backfill_provider.strategies.base import SnapshotPlan
+from airflow_backfill_provider.strategies.base import NextChunk
 from tests.builders import NOW, barrier_of, commit_of, job_of, settings_of, window_of
 from tests.unit.strategies.scan_states import state_of
 
 WHO = Requester(user="vera")
 FIRST, NEXT, LAST = KeyRange(None, (5,)), KeyRange((5,), (9,)), KeyRange((5,), None)
-NOTHING = SnapshotPlan(1000)
+NOTHING = NextChunk(1000)
 AT_5 = InProgress((5,), 100)
 
 
 def chunk_of(*ranges, warnings=()):
-    part = ChunkPlan(
+    part = ChunkPart(
         ranges=ranges, rows=9, completes=False, scanned_files=1, scanned_rows=9, scanned_bytes=9, warnings=warnings
     )
-    return SnapshotPlan(1000, parts=(part,))
+    return NextChunk(1000, parts=(part,))
 
 
 def begun(*, visibility="every_epoch", **changes):
@@ -53,19 +53,21 @@ def begun(*, visibility="every_epoch", **changes):
         "commit": commit_of(previous, rows_read=100),
         "last_epoch": 1,
     }
-    return Basis(**{**facts, **changes})
+    return EpochInputs(**{**facts, **changes})
 
 
 def fresh(**changes):
     """A job before its first epoch."""
     settings = settings_of(rate_limit=100)
     state = settings.scan.initial(0)
-    return Basis(**{"history": [settings], "state": state, "previous": None, "commit": None, "last_epoch": 0} | changes)
+    return EpochInputs(
+        **{"history": [settings], "state": state, "previous": None, "commit": None, "last_epoch": 0} | changes
+    )
 
 
-def planned(basis, chunk=NOTHING, *, may_wait=False, offset=7):
-    limit = NextLimit(basis.settings.rate.fixed)
-    return plan_epoch(basis, chunk, Offset(offset), may_wait=may_wait, limit=limit)
+def planned(inputs, chunk=NOTHING, *, may_wait=False, offset=7):
+    limit = NextLimit(inputs.settings.rate.fixed)
+    return decide_epoch(inputs, chunk, Offset(offset), may_wait=may_wait, limit=limit)
 
 
 # --- what is known --------------------------------------------------------------------------------
@@ -73,24 +75,24 @@ def planned(basis, chunk=NOTHING, *, may_wait=False, offset=7):
 
 def test_a_first_window_begins_where_the_job_was_created():
     start = HistoryPoint(offset=4, mark="m")
-    basis = fresh(history=[settings_of(start=start, strategy="arrangement")])
-    assert (basis.from_offset, basis.reached_point, basis.oldest_offset) == (Offset(4), start, Offset(4))
-    assert (basis.read_before, basis.read_as_of) == ((), ())
+    inputs = fresh(history=[settings_of(start=start, strategy="arrangement")])
+    assert (inputs.from_offset, inputs.reached_point, inputs.oldest_offset) == (Offset(4), start, Offset(4))
+    assert (inputs.read_before, inputs.read_as_of) == ((), ())
 
 
 def test_a_window_begins_where_the_one_before_ended():
     """I1."""
-    basis = begun()
-    assert (basis.from_offset, basis.reached_point.offset, basis.oldest_offset) == (Offset(3), Offset(3), Offset(3))
-    assert basis.read_before == (FIRST,)
-    assert basis.read_as_of == ()
+    inputs = begun()
+    assert (inputs.from_offset, inputs.reached_point.offset, inputs.oldest_offset) == (Offset(3), Offset(3), Offset(3))
+    assert inputs.read_before == (FIRST,)
+    assert inputs.read_as_of == ()
 
 
 def test_rows_with_waiting_changes_are_as_of_the_offset_at_which_they_were_read():
     waiting = barrier_of(1, publishes=False, upstream=window_of(2, 3))
-    basis = begun(previous=waiting)
-    assert [read.offset.number for read in basis.read_as_of] == [2, 3]
-    assert (basis.oldest_offset, basis.from_offset) == (Offset(2), Offset(3))
+    inputs = begun(previous=waiting)
+    assert [read.offset.number for read in inputs.read_as_of] == [2, 3]
+    assert (inputs.oldest_offset, inputs.from_offset) == (Offset(2), Offset(3))
 
 
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
@@ -98,11 +100,11 @@ def test_rows_with_waiting_changes_are_as_of_the_offset_at_which_they_were_read(
 def test_the_next_chunk_may_rest_at_the_offset_of_the_newest_one(strategy, given_up, offset):
     """A chunk that was given up would fail there again."""
     why = GivenUp(error="E", message="m", by="x", at=NOW, to_offset=3, settings_sequence=1) if given_up else None
-    basis = begun(
+    inputs = begun(
         history=[settings_of(strategy=strategy)],
         previous=barrier_of(1, publishes=False, upstream=window_of(2, 3), given_up=why),
     )
-    assert basis.resting_offset == offset
+    assert inputs.resting_offset == offset
 
 
 @pytest.mark.parametrize(("strategy", "offset"), [("no_shuffle", None), ("arrangement", 3)])
@@ -130,10 +132,10 @@ def test_new_records_are_those_that_no_barrier_of_the_incarnation_has():
         record(4, SettingsChange.REPAIR, repair=Repair(vnodes=(1,), keys=(("7",),))),
         record(5, SettingsChange.PAUSE, paused=True),
     ]
-    basis = begun(history=history)
-    assert [new.sequence for new in basis.new_records] == [3, 4, 5]
-    assert basis.repair == Repair(vnodes=(1, 3), keys=(("7",),))
-    assert basis.settings.paused
+    inputs = begun(history=history)
+    assert [new.sequence for new in inputs.new_records] == [3, 4, 5]
+    assert inputs.repair == Repair(vnodes=(1, 3), keys=(("7",),))
+    assert inputs.settings.paused
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -169,8 +171,8 @@ def test_a_state_from_before_the_last_epoch_is_refused(state):
 
 
 def test_a_state_that_is_not_completed_although_the_epoch_completed_it_is_refused():
-    basis = begun()
-    completed = basis.commit.model_copy(update={"completed": True})
+    inputs = begun()
+    completed = inputs.commit.model_copy(update={"completed": True})
     with pytest.raises(StateError, match="it was restored or changed"):
         begun(commit=completed).require_state(1, "/state")
     begun(commit=completed, state=state_of(*[Completed((5,), 100)] * 4, epoch=1)).require_state(1, "/state")
@@ -208,8 +210,8 @@ def test_changes_do_not_wait_in_an_epoch_with_a_repair():
 
 
 def test_an_epoch_that_may_wait_waits_unless_it_completes():
-    basis = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)))
-    waits, completes = planned(basis, chunk_of(NEXT), may_wait=True), planned(basis, chunk_of(LAST), may_wait=True)
+    inputs = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)))
+    waits, completes = planned(inputs, chunk_of(NEXT), may_wait=True), planned(inputs, chunk_of(LAST), may_wait=True)
     assert (waits.waits, waits.changes_after, waits.needs_changes) == (True, Offset(3), False)
     assert (completes.waits, completes.changes_after, completes.needs_changes) == (False, Offset(2), True)
 
@@ -224,11 +226,11 @@ def test_an_arrangement_without_a_read_row_does_not_wait_in_an_epoch_without_a_c
 @pytest.mark.parametrize(("offset", "waits"), [(3, True), (7, False)])
 def test_an_arrangement_waits_only_if_its_chunk_is_read_as_of_the_one_before(offset, waits):
     """I1: while changes wait it gets none, so it would not have the newer rows."""
-    basis = begun(
+    inputs = begun(
         history=[settings_of(strategy="arrangement")],
         previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)),
     )
-    decided = planned(basis, may_wait=True, offset=offset)
+    decided = planned(inputs, may_wait=True, offset=offset)
     assert (decided.waits, decided.needs_changes) == (waits, not waits)
 
 
@@ -248,16 +250,16 @@ def test_changes_are_written_of_rows_that_were_read_and_kept_for_an_arrangement(
 def test_an_epoch_with_a_chunk_has_something_to_do_whatever_changes():
     chunk = chunk_of(NEXT)
     assert why_idle(begun(), planned(begun(), chunk), has_changes=False) == ""
-    assert not hinges_on_changes(begun(), planned(begun(), chunk))
-    assert why_idle(fresh(), planned(fresh(), SnapshotPlan(1000, prepares=True)), has_changes=False) == ""
+    assert not depends_on_changes(begun(), planned(begun(), chunk))
+    assert why_idle(fresh(), planned(fresh(), NextChunk(1000, prepares=True)), has_changes=False) == ""
 
 
 def test_an_epoch_without_a_chunk_depends_on_changes():
-    basis = begun(history=[settings_of(rate_limit=0)])
-    assert hinges_on_changes(basis, planned(basis))
-    assert why_idle(basis, planned(basis), has_changes=True) == ""
+    inputs = begun(history=[settings_of(rate_limit=0)])
+    assert depends_on_changes(inputs, planned(inputs))
+    assert why_idle(inputs, planned(inputs), has_changes=True) == ""
     expected = "the rate limit is 0, and the upstream has no changes after offset 3"
-    assert why_idle(basis, planned(basis), has_changes=False) == expected
+    assert why_idle(inputs, planned(inputs), has_changes=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -272,8 +274,8 @@ def test_an_epoch_without_a_chunk_depends_on_changes():
         ),
     ],
 )
-def test_an_idle_epoch_says_why(basis, may_wait, why):
-    assert why_idle(basis, planned(basis, may_wait=may_wait), has_changes=False).startswith(why)
+def test_an_idle_epoch_says_why(inputs, may_wait, why):
+    assert why_idle(inputs, planned(inputs, may_wait=may_wait), has_changes=False).startswith(why)
 
 
 # --- the barrier and the commit -------------------------------------------------------------------
@@ -285,9 +287,9 @@ def test_a_barrier_pins_what_was_decided():
         record(2, SettingsChange.THROTTLE, rate_limit=50),
         record(3, SettingsChange.REPAIR, rate_limit=50, repair=Repair(keys=(("7",),))),
     ]
-    basis = begun(history=history, last_epoch=4)
+    inputs = begun(history=history, last_epoch=4)
     window = window_of(3, 7)
-    barrier = next_barrier(basis, planned(basis, chunk_of(NEXT, warnings=("w",))), window, requester=WHO, now=NOW)
+    barrier = next_barrier(inputs, planned(inputs, chunk_of(NEXT, warnings=("w",))), window, requester=WHO, now=NOW)
     assert (barrier.epoch, barrier.prev_epoch, barrier.windows) == (5, 4, (window,))
     assert barrier.read_before == (PinnedRange(after=None, up_to=("5",)),)
     assert [part.ranges for part in barrier.parts] == [(PinnedRange(after=("5",), up_to=("9",)),)]
@@ -296,31 +298,31 @@ def test_a_barrier_pins_what_was_decided():
     assert [pinned.mutation for pinned in barrier.mutations] == [Mutation.THROTTLE, Mutation.REPAIR]
     assert (barrier.repair, barrier.warnings) == (Repair(keys=(("7",),)), ("w", PARTIAL_REPAIR))
     assert (barrier.injected_by, barrier.injected_at) == (WHO, NOW)
-    assert barrier.definition == basis.settings.definition_digest
+    assert barrier.definition == inputs.settings.definition_digest
 
 
 def test_a_repair_of_all_vnodes_leaves_nothing_unchecked():
     history = [begun().settings, record(2, SettingsChange.REPAIR, repair=Repair(vnodes=(0, 1, 2, 3)))]
-    basis = begun(history=history)
-    assert next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW).warnings == ()
+    inputs = begun(history=history)
+    assert next_barrier(inputs, planned(inputs), window_of(3, 7), requester=WHO, now=NOW).warnings == ()
 
 
 @pytest.mark.parametrize(("offset", "older"), [(7, None), (3, Offset(3))])
 def test_a_chunk_that_is_read_before_the_windows_end_says_where(offset, older):
-    basis = begun(visibility="on_finish")
-    decided = planned(basis, chunk_of(NEXT), may_wait=True, offset=offset)
-    barrier = next_barrier(basis, decided, window_of(3, 7), requester=WHO, now=NOW)
+    inputs = begun(visibility="on_finish")
+    decided = planned(inputs, chunk_of(NEXT), may_wait=True, offset=offset)
+    barrier = next_barrier(inputs, decided, window_of(3, 7), requester=WHO, now=NOW)
     assert (barrier.publishes, barrier.older_offset) == (False, older)
     assert barrier.view_after[-1].offset == (older or Offset(7))
-    without = next_barrier(basis, planned(basis, may_wait=True, offset=3), window_of(3, 7), requester=WHO, now=NOW)
+    without = next_barrier(inputs, planned(inputs, may_wait=True, offset=3), window_of(3, 7), requester=WHO, now=NOW)
     assert without.older_offset is None
 
 
 def test_an_idle_epoch_commits_the_state_as_it_is():
     before = commit_of(barrier_of(1), view_version=9, rows_present=80)
-    basis = begun(commit=before)
-    barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
-    commit = idle_commit(barrier, basis, NOW)
+    inputs = begun(commit=before)
+    barrier = next_barrier(inputs, planned(inputs), window_of(3, 7), requester=WHO, now=NOW)
+    commit = idle_commit(barrier, inputs, NOW)
     assert (commit.epoch, commit.digest, commit.committed_at) == (2, barrier.digest, NOW)
     assert (commit.snapshot_read_row_count, commit.upstream_output_row_count, commit.rows_read) == (0, 0, 100)
     assert (commit.state_epoch, commit.completed, commit.tables) == (1, False, before.tables)
@@ -328,13 +330,13 @@ def test_an_idle_epoch_commits_the_state_as_it_is():
 
 def test_an_idle_epoch_after_a_gap_knows_no_versions():
     """Another incarnation's epoch lies in between, and this one must not go on from its versions."""
-    basis = begun(last_epoch=4)
-    barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
-    assert idle_commit(barrier, basis, NOW).tables is None
+    inputs = begun(last_epoch=4)
+    barrier = next_barrier(inputs, planned(inputs), window_of(3, 7), requester=WHO, now=NOW)
+    assert idle_commit(barrier, inputs, NOW).tables is None
 
 
 def test_ranges_that_were_read_at_several_offsets_are_pinned_with_them():
-    basis = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)))
-    barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
-    assert barrier.read_as_of == basis.previous.view_after
+    inputs = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)))
+    barrier = next_barrier(inputs, planned(inputs), window_of(3, 7), requester=WHO, now=NOW)
+    assert barrier.read_as_of == inputs.previous.view_after
     assert all(isinstance(read, PinnedRead) for read in barrier.read_as_of)

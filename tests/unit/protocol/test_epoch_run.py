@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_backfill_provider.core.engine import PartWrites
-from airflow_backfill_provider.core.epoch_record import EpochReport
+from airflow_backfill_provider.core.epoch.engine import PartWrites
+from airflow_backfill_provider.core.epoch.epoch_record import EpochReport
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.progress import InProgress
-from airflow_backfill_provider.protocol.epoch_run import reported_by, require_current, together
+from airflow_backfill_provider.core.scan.progress import InProgress
+from airflow_backfill_provider.protocol.epoch_run import merge_reports, reported_by, require_current
 from tests.builders import NOW, barrier_of, report_of, settings_of
 from tests.unit.strategies.scan_states import state_of
 
@@ -40,14 +40,14 @@ def test_combined_reports_are_what_one_task_run_would_have_written():
         report_of(BARRIER, 0, rows={0: 2, 1: 3}, seconds={"snapshot": 5.0, "count": 0.2}),
     ]
     for order in (reports, reports[::-1]):
-        writes = together(order)
+        writes = merge_reports(order)
         assert dict(writes.snapshot_rows) == {0: 2, 1: 7, 2: 1}
         assert (writes.change_rows, writes.rows_added) == (7, -3)
         assert writes.seconds == {"changes": 0.5, "snapshot": 5.0, "count": 0.2}
 
 
 def test_an_epoch_without_parts_has_the_report_of_its_changes_alone():
-    writes = together([report_of(BARRIER, None, rows={0: 7}, seconds={"changes": 0.5})])
+    writes = merge_reports([report_of(BARRIER, None, rows={0: 7}, seconds={"changes": 0.5})])
     assert (dict(writes.snapshot_rows), writes.change_rows) == ({}, 7)
 
 

@@ -12,8 +12,8 @@ from airflow_backfill_provider.core.errors import (
     EpochGivenUpError,
     QueryFailedError,
 )
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.protocol.give_up import given_up_error
 from tests.builders import PAID, barrier_of, job_of, settings_of
 from tests.property.backfilling import Backfilling

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     EpochGivenUpError,
@@ -122,7 +122,7 @@ def test_an_attempt_that_slept_while_its_epoch_was_given_up_writes_nothing(dying
         engine = dying.engine()
         engine.refusal = QueryFailedError("for this one alone")
         with pytest.raises(QueryFailedError):
-            protocol.run_barrier(barrier, store=dying.store, engine=engine, clock=dying.clock)
+            protocol.run_epoch(barrier, store=dying.store, engine=engine, clock=dying.clock)
         if then == "an epoch":
             dying.epoch()
         elif then == "a rebuild":

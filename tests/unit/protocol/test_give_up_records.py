@@ -6,7 +6,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.core.status import JobCondition
+from airflow_backfill_provider.core.status.job_status import JobCondition
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, heal, spoil
 
@@ -22,7 +22,7 @@ def test_a_failure_is_recorded_with_who_when_and_what(backfilling):
     engine = backfilling.engine()
     engine.refusal = EpochFailedError("the network")
     with pytest.raises(EpochFailedError):
-        protocol.run_barrier(barrier, store=backfilling.store, engine=engine, clock=backfilling.clock, by="try 2")
+        protocol.run_epoch(barrier, store=backfilling.store, engine=engine, clock=backfilling.clock, by="try 2")
     (failure,) = backfilling.store.failures()
     assert (failure.epoch, failure.error, failure.message) == (1, "EpochFailedError", "the network")
     assert failure.by == "try 2"

@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import PinnedRange
+from airflow_backfill_provider.core.epoch.barrier import PinnedRange
 from airflow_backfill_provider.core.errors import UpstreamReplacedError
-from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import NOW, part_of, restore_copy
 from tests.property.backfilling import Backfilling

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import part_of
 from tests.unit.protocol import inject_helpers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.rate_limit import PinnedRate
-from airflow_backfill_provider.planning.plan import make_plan
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.rate_limit import PinnedRate
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.planning.plan import make_plan
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import over
 

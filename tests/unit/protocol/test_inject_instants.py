@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
 from tests.builders import part_of
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import TASK, minute

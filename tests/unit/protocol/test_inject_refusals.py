@@ -21,8 +21,8 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.builders import Orders, restore_copy
@@ -65,7 +65,7 @@ def test_a_pinned_epoch_of_a_cancelled_job_is_done_first(backfilling):
     backfilling.orders.change([0, 6], amount=5)
     pinned = backfilling.inject()
     half_done = backfilling.engine()
-    protocol.run_changes(pinned, store=backfilling.store, engine=half_done)
+    protocol.apply_changes(pinned, store=backfilling.store, engine=half_done)
     mutations.cancel_job(store=backfilling.store, requested_by="vera")
     injection = backfilling.ask()
     assert (injection.barrier, injection.commit) == (pinned, None)

@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, QueryFailedError
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import NOW, PAID, committed_at
 from tests.property.backfilling import Backfilling
@@ -171,7 +171,7 @@ def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
 
 def test_changes_wait_until_rows_are_as_of_too_many_versions(lake, monkeypatch):
     """Each makes the condition of the merge longer."""
-    monkeypatch.setattr("airflow_backfill_provider.core.visibility.MOST_OFFSETS", 2)
+    monkeypatch.setattr("airflow_backfill_provider.core.job.visibility.MOST_OFFSETS", 2)
     backfilling = over(lake, *range(6), rate_limit=3, strategy="no_shuffle", visibility="on_finish")
     published = []
     for first in (6, 12, 18, 24):

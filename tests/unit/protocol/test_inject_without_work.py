@@ -6,8 +6,8 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import write_a_version_without_rows

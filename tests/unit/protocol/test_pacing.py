@@ -8,8 +8,8 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import JobCancelledError
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.protocol.pacing import LOOK_EVERY
 from tests.builders import NOW
 from tests.property.backfilling import Prepared

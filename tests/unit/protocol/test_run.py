@@ -8,16 +8,16 @@ from itertools import pairwise
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     MaterializedViewError,
     StateError,
 )
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import PAID, visible_after
 from tests.property.backfilling import Backfilling

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.progress import InProgress
+from airflow_backfill_provider.core.scan.progress import InProgress
 from tests.dying import dies_at
 from tests.unit.protocol import run_helpers
 from tests.unit.protocol.run_helpers import POINTS, outcome, while_asleep_at
@@ -154,13 +154,13 @@ def test_an_attempt_that_fails_because_it_was_overtaken_succeeds(backfilling):
     """It failed because of what its successor did."""
     barrier = backfilling.inject()
     engine = backfilling.engine()
-    execute = engine.execute
+    execute = engine.run_epoch
 
     def overtaken(*arguments, **options):
         backfilling.epoch()
         backfilling.epoch()
         return execute(*arguments, **options)
 
-    engine.execute = overtaken
+    engine.run_epoch = overtaken
     assert backfilling.run(barrier, engine) == backfilling.store.commits()[0]
     backfilling.assert_truth()

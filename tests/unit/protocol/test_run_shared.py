@@ -11,7 +11,7 @@ from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     StateError,
 )
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.jobs import mutations
 from tests.property.backfilling import Backfilling
 from tests.unit.protocol import run_helpers
 from tests.unit.protocol.run_helpers import outcome

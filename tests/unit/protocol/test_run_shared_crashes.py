@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
 from tests.dying import dies_at
 from tests.unit.protocol import run_helpers

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.sensors.backfill import MaterializedViewVerifiedSensor
 from airflow_backfill_provider.triggers.backfill import REACHED
-from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
 from tests.unit.stand_in import Lake, context
 

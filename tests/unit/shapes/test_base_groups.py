@@ -7,12 +7,12 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Repair
+from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ViewColumn
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.kinds import shape_of
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import JobSettings, ViewColumn
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.shapes import KINDS
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.delta.source import DeltaSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.sources import KINDS, open_source
 from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 from tests.builders import job_of

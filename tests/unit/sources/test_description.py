@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.errors import UpstreamReplacedError, UpstreamSchemaChangedError
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.core.upstream import KeyColumn
+from airflow_backfill_provider.core.job.upstream import KeyColumn
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.description import UpstreamDescription, other_table
 
 

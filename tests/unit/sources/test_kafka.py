@@ -9,13 +9,13 @@ import yaml
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.sources import kafka
 from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
-from airflow_backfill_provider.sources.formats.definition import AvroFormat
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream, LostRecords
+from airflow_backfill_provider.sources.shared.formats.definition import AvroFormat
+from airflow_backfill_provider.sources.shared.unreadable_records import UnreadableRecords
 from airflow_backfill_provider.sources.split_offsets import offset_of
-from airflow_backfill_provider.sources.unreadable_records import UnreadableRecords
 from tests.builders import job_of
 
 QUERY = "SELECT partition, offset, CAST(value AS STRING) AS value FROM upstream"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.sources import postgres
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from tests.builders import job_of

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
 
 ENDS = st.lists(st.integers(0, 2**63 - 1), max_size=20)

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
 from tests.builders import NOW, barrier_of, commit_of, settings_of
 
 TASK = Requester(dag_id="o'brien's dag", run_id="manual__2026-01-01T00:00:00+00:00", task_id="inject")

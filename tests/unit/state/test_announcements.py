@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.announced import Announced
+from airflow_backfill_provider.core.epoch.announced import Announced
 from airflow_backfill_provider.state.announcements import Announcements
 
 ANNOUNCED = Announced(incarnation="0a", epoch=7, measured=8)

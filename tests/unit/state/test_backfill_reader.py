@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.core.epoch.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
+from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.backfill_reader import LogEnd
 from airflow_backfill_provider.state.control_table import ControlTable, Write

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StorageUnavailableError
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.control_table import ControlTable, Write
-from airflow_backfill_provider.state.patience import Patience
+from airflow_backfill_provider.state.retries import RetryPolicy
 from airflow_backfill_provider.state.stamps import stamped
 from tests.builders import commit_file
 from tests.unit.state.counted_table import SCHEMA, add_next, full_disk, numbers, row
@@ -143,7 +143,7 @@ def test_a_writer_that_is_overtaken_for_too_long_gives_up_with_a_retryable_error
         waits.append(seconds)
         now[0] += seconds
 
-    patient = Patience(longest=60, first_wait=1, longest_wait=10, sleep=sleep, clock=lambda: now[0])
+    patient = RetryPolicy(longest=60, first_wait=1, longest_wait=10, sleep=sleep, clock=lambda: now[0])
     mine = ControlTable(table.location, SCHEMA, patience=patient)
     other = ControlTable(table.location, SCHEMA)
     decided = []
@@ -163,7 +163,7 @@ def test_a_writer_that_is_overtaken_for_too_long_gives_up_with_a_retryable_error
 
 
 def test_a_writer_that_is_not_overtaken_does_not_wait(table):
-    mine = ControlTable(table.location, SCHEMA, patience=Patience(sleep=lambda _: pytest.fail("it waits")))
+    mine = ControlTable(table.location, SCHEMA, patience=RetryPolicy(sleep=lambda _: pytest.fail("it waits")))
     add_next(mine)
     assert numbers(table) == [1]
 

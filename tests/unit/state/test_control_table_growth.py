@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.conditions import AtLeast
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.builders import commit_file
 from tests.unit.state.counted_table import SCHEMA, add_next, damage_data_cut, data_files, full_disk, numbers, row
@@ -78,7 +78,7 @@ def test_a_write_succeeds_also_if_nothing_can_be_compacted(table, monkeypatch):
     add_next(table)
     damage_data_cut(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 2)
-    table.update(lambda _: Write(row(2)), reading=Since("n", 2))
+    table.update(lambda _: Write(row(2)), reading=AtLeast("n", 2))
     assert table.read_since("n", 2).column("n").to_pylist() == [2]
     with pytest.raises(StateLayoutError, match="cannot be read"):
         table.read()

@@ -8,10 +8,10 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
-from airflow_backfill_provider.lake.rows import text_literal
+from airflow_backfill_provider.lake.files.rows import text_literal
 from airflow_backfill_provider.state import control_table_reader
 from airflow_backfill_provider.state.control_table import ControlTable, Write
-from tests.unit.lake.test_storage import NOBODY_THERE, PLACE
+from tests.unit.lake.store.test_storage import NOBODY_THERE, PLACE
 from tests.unit.state.counted_table import SCHEMA, add_next, data_files, numbers, row
 
 

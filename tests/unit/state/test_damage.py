@@ -10,11 +10,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.storage import DamagedLogError, panics_as_errors, storage_errors
-from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.store.storage import DamagedLogError, panics_as_errors, storage_errors
+from airflow_backfill_provider.lake.tables.table_files import table_files
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.control_table import ControlTable

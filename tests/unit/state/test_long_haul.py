@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.progress import BackfillState, InProgress
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import barrier_of, commit_of, settings_of

@@ -8,13 +8,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import StateLayoutError
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.state import records, stamps
 from tests.builders import NOW, barrier_of, commit_of, order_of, report_of, settings_of, window_of
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.state.recovery import what_to_do
-from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
 from tests.property.backfilling import Backfilling, Prepared
 

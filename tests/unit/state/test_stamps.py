@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.state import stamps
-from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.conditions import AtLeast
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
@@ -88,7 +88,7 @@ def test_an_edit_by_another_writer_is_refused_and_nothing_is_written(table, chan
         "since": lambda: table.read_since("n", 3),
         "last": lambda: table.read_last("n", 3),
         "to write": lambda: table.update(
-            lambda _: Write(pa.table({"n": [9], "who": ["late"]}, SCHEMA)), reading=Since("n", 3)
+            lambda _: Write(pa.table({"n": [9], "who": ["late"]}, SCHEMA)), reading=AtLeast("n", 3)
         ),
     }
     with pytest.raises(StateError) as caught:

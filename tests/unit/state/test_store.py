@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
+from airflow_backfill_provider.core.epoch.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError
-from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
-from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.backfill_reader import BackfillReader
 from airflow_backfill_provider.state.control_table import ControlTable

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import StateError, StateLayoutError
-from airflow_backfill_provider.core.progress import BackfillState, Completed
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed
 from airflow_backfill_provider.state import records, stamps
 from airflow_backfill_provider.state.backfill_reader import BackfillReader
 from airflow_backfill_provider.state.control_table import ControlTable, Write

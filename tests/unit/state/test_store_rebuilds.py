@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import StateLayoutError
-from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
 from tests.builders import NOW, job_of, settings_of
 from tests.unit.state.store_helpers import at_position, changed, versions
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from airflow_backfill_provider.core.errors import NotVerifiedError, StateLayoutError
-from airflow_backfill_provider.core.verification import AskedVerification
+from airflow_backfill_provider.core.status.verification import AskedVerification
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.verifications import SCHEMA, Verifications

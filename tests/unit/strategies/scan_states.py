@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.scan import divide
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.scan import divide
 from tests.builders import order_of
 
 KEY = order_of("long", ("string", True))

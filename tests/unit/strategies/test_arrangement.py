@@ -5,32 +5,32 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
 from airflow_backfill_provider.strategies.arrangement import SORT_PASSES, Arrangement
-from airflow_backfill_provider.strategies.evidence import Evidence
+from airflow_backfill_provider.strategies.inputs import StrategyInputs
 from tests.builders import job_of, settings_of
 
 KIND = Arrangement()
 
 
-def evidence(used_share, **job):
+def inputs(used_share, **job):
     files = [FileStatistics(path="f", row_count=200, size=10_000)]
-    return Evidence(job=job_of(**job), files=files, rows=200, overlap=1.0, used_share=used_share)
+    return StrategyInputs(job=job_of(**job), files=files, rows=200, overlap=1.0, used_share=used_share)
 
 
 @pytest.mark.parametrize(("used_share", "size"), [(1.0, 40_000), (0.25, 10_000)])
 def test_it_moves_the_used_columns_once_for_each_pass_and_once_to_read_them(used_share, size):
     assert SORT_PASSES == 3
-    assert KIND.cost(evidence(used_share, rate_limit=20)).bytes == size
+    assert KIND.cost(inputs(used_share, rate_limit=20)).bytes == size
 
 
 def test_parallel_task_runs_are_counted():
-    cost = KIND.cost(evidence(1.0, rate_limit=20, parallelism=3))
+    cost = KIND.cost(inputs(1.0, rate_limit=20, parallelism=3))
     assert (cost.epochs, cost.spark_runs) == (10, 1 + 10 * (3 + 1))
 
 
 def test_it_suits_any_job_that_it_takes():
-    assert KIND.offer(evidence(1.0, parallelism=4)).fits
+    assert KIND.offer(inputs(1.0, parallelism=4)).fits
 
 
 def test_rows_that_move_between_vnodes_while_their_changes_wait_are_refused():
@@ -38,7 +38,7 @@ def test_rows_that_move_between_vnodes_while_their_changes_wait_are_refused():
     job = job_of(upstream=upstream, visibility="on_finish", strategy="no_shuffle")
     with pytest.raises(InvalidJobError, match="a change of status can move a row"):
         KIND.require_job(job)
-    offer = KIND.offer(Evidence(job=job, files=[], rows=0, overlap=1.0, used_share=1.0))
+    offer = KIND.offer(StrategyInputs(job=job, files=[], rows=0, overlap=1.0, used_share=1.0))
     assert not offer.fits
     assert "a change of status can move a row" in offer.reason
     KIND.require_job(job.model_copy(update={"visibility": job_of().visibility}))

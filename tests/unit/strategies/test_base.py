@@ -5,29 +5,29 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import ChunkPlan
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
 from airflow_backfill_provider.strategies import KINDS
-from airflow_backfill_provider.strategies.base import SnapshotPlan, require_rows_to_stay
+from airflow_backfill_provider.strategies.base import NextChunk, require_rows_to_stay
 from tests.builders import job_of, settings_of
 
 ONE, TWO, THREE = KeyRange(None, (1,)), KeyRange((4,), (5,)), KeyRange((5,), None)
 
 
 def part(*ranges, warnings=()):
-    return ChunkPlan(
+    return ChunkPart(
         ranges=ranges, rows=1, completes=False, scanned_files=1, scanned_rows=1, scanned_bytes=1, warnings=warnings
     )
 
 
 def test_a_chunk_is_the_ranges_of_its_parts_and_has_each_warning_once():
-    plan = SnapshotPlan(9, parts=(part(ONE, TWO, warnings=("a", "b")), part(THREE, warnings=("b", "c"))))
+    plan = NextChunk(9, parts=(part(ONE, TWO, warnings=("a", "b")), part(THREE, warnings=("b", "c"))))
     assert plan.ranges == (ONE, TWO, THREE)
     assert plan.warnings == ("a", "b", "c")
 
 
 def test_a_plan_without_parts_reads_nothing():
-    assert (SnapshotPlan(9).ranges, SnapshotPlan(9).warnings, SnapshotPlan(9).prepares) == ((), (), False)
+    assert (NextChunk(9).ranges, NextChunk(9).warnings, NextChunk(9).prepares) == ((), (), False)
 
 
 def distributed_by(*columns, visibility="on_finish"):

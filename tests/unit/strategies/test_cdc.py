@@ -9,30 +9,30 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.strategies.cdc import Cdc
 from airflow_backfill_provider.strategies.cdc.location import sample_of, table_of
-from airflow_backfill_provider.strategies.evidence import Evidence
+from airflow_backfill_provider.strategies.inputs import StrategyInputs
 from tests.builders import job_of, order_of, settings_of
 
 KIND = Cdc()
 
 
-def evidence(**job):
+def inputs(**job):
     found = [FileStatistics(path="table", row_count=200, size=10_000, is_exact=False)]
-    return Evidence(job=job_of(**job), files=found, rows=200, overlap=0.0, used_share=0.5)
+    return StrategyInputs(job=job_of(**job), files=found, rows=200, overlap=0.0, used_share=0.5)
 
 
 @pytest.mark.parametrize("rate_limit", [None, 0, 1])
 def test_it_suits_every_job_over_present_rows(rate_limit):
     assert not KIND.can_read(DeltaSource("/nowhere"))
-    assert KIND.offer(evidence(rate_limit=rate_limit)).fits
+    assert KIND.offer(inputs(rate_limit=rate_limit)).fits
 
 
 def test_each_used_byte_is_read_from_the_database_and_from_the_lake():
-    assert KIND.cost(evidence()).bytes == 10_000
+    assert KIND.cost(inputs()).bytes == 10_000
 
 
 def test_parallel_task_runs_are_refused_wherever_they_are_requested():

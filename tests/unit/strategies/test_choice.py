@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.strategies.choice import choose_strategy
-from airflow_backfill_provider.strategies.evidence import EPOCHS_OF_A_PAUSED_JOB
+from airflow_backfill_provider.strategies.inputs import EPOCHS_OF_A_PAUSED_JOB
 from tests.builders import Orders, job_of
 
 IN_ORDER = [range(start, start + 20) for start in range(0, 200, 20)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.strategies.base import Situation
-from airflow_backfill_provider.strategies.evidence import EPOCHS_OF_A_PAUSED_JOB, Evidence
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress
+from airflow_backfill_provider.strategies.base import ChunkInputs
+from airflow_backfill_provider.strategies.inputs import EPOCHS_OF_A_PAUSED_JOB, StrategyInputs
 from airflow_backfill_provider.strategies.no_shuffle import NoShuffle
 from tests.builders import Orders, job_of, order_of, settings_of
 from tests.unit.strategies.scan_states import state_of
@@ -17,10 +17,10 @@ from tests.unit.strategies.scan_states import state_of
 KIND = NoShuffle()
 
 
-def evidence(*, files=10, overlap=0.0, **job):
+def inputs(*, files=10, overlap=0.0, **job):
     """Facts about 200 rows in files of 1000 bytes each."""
     found = [FileStatistics(path=f"{number}", row_count=200 // files, size=1000) for number in range(files)]
-    return Evidence(job=job_of(**job), files=found, rows=200, overlap=overlap, used_share=1.0)
+    return StrategyInputs(job=job_of(**job), files=found, rows=200, overlap=overlap, used_share=1.0)
 
 
 # --- choosing -------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def evidence(*, files=10, overlap=0.0, **job):
 
 @pytest.mark.parametrize("rate_limit", [None, 200, 1000])
 def test_one_epoch_reads_everything_in_place(rate_limit):
-    offer = KIND.offer(evidence(overlap=1.0, rate_limit=rate_limit))
+    offer = KIND.offer(inputs(overlap=1.0, rate_limit=rate_limit))
     assert (offer.fits, offer.reason) == (True, "one epoch reads everything in place")
 
 
@@ -44,7 +44,7 @@ def test_one_epoch_reads_everything_in_place(rate_limit):
     ],
 )
 def test_it_fits_unless_an_epoch_would_scan_too_much_for_its_chunk(rate_limit, overlap, fits):
-    offer = KIND.offer(evidence(overlap=overlap, rate_limit=rate_limit))
+    offer = KIND.offer(inputs(overlap=overlap, rate_limit=rate_limit))
     assert offer.fits is fits
     assert ("bound each chunk: " if fits else "statistics cannot bound a chunk: ") in offer.reason
     assert f"{round(overlap * 200)} of 200 rows lie in files that overlap others in id" in offer.reason
@@ -53,12 +53,12 @@ def test_it_fits_unless_an_epoch_would_scan_too_much_for_its_chunk(rate_limit, o
 def test_a_job_that_begins_paused_is_not_taken_for_one_epoch():
     """Of the ten epochs that are assumed each reads twenty rows."""
     assert EPOCHS_OF_A_PAUSED_JOB == 10
-    assert KIND.offer(evidence(overlap=0.4, rate_limit=0)).fits
-    assert not KIND.offer(evidence(overlap=0.5, rate_limit=0)).fits
+    assert KIND.offer(inputs(overlap=0.4, rate_limit=0)).fits
+    assert not KIND.offer(inputs(overlap=0.5, rate_limit=0)).fits
 
 
 def test_parallel_task_runs_need_their_own_vnodes():
-    offer = KIND.offer(evidence(rate_limit=20, parallelism=2))
+    offer = KIND.offer(inputs(rate_limit=20, parallelism=2))
     assert (offer.fits, offer.reason) == (False, "2 parallel task runs must divide the vnodes")
 
 
@@ -67,7 +67,7 @@ def test_parallel_task_runs_need_their_own_vnodes():
     [(0.0, 20, 10_000), (1.0, 20, 100_000), (0.25, 20, 35_000), (1.0, None, 10_000), (0.001, 1, 12_000)],
 )
 def test_files_that_overlap_are_opened_by_several_epochs_and_at_most_by_all(overlap, rate_limit, size):
-    assert KIND.cost(evidence(overlap=overlap, rate_limit=rate_limit)).bytes == size
+    assert KIND.cost(inputs(overlap=overlap, rate_limit=rate_limit)).bytes == size
 
 
 def test_parallel_task_runs_are_refused_wherever_they_are_requested():
@@ -95,7 +95,7 @@ def planned(upstream, *, progress=None, settings):
     scan = settings.scan
     state = scan.initial(0) if progress is None else state_of(*[progress] * scan.vnode_count)
     latest = upstream.latest()
-    situation = Situation(
+    inputs = ChunkInputs(
         settings=settings,
         rate_limit=settings.rate_limit,
         state=state,
@@ -106,7 +106,7 @@ def planned(upstream, *, progress=None, settings):
         previous=None,
         storage_options=None,
     )
-    return KIND.plan(situation)
+    return KIND.next_chunk(inputs)
 
 
 def settings(upstream, **changes):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.scan import rows_read
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
 from tests.builders import order_of
 from tests.unit.strategies.scan_states import state_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.progress import InProgress, NotStarted
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.progress import InProgress, NotStarted
 from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
 from airflow_backfill_provider.strategies.shared_position import shared
 from airflow_backfill_provider.strategies.snapshot.scan import SnapshotScan

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.replay import ReplayEpoch
-from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.strategies.evidence import Evidence
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.strategies.inputs import StrategyInputs
 from airflow_backfill_provider.strategies.snapshot import FILES, Snapshot
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END
 from tests.builders import Orders, job_of, settings_of
@@ -23,13 +23,13 @@ from tests.unit.strategies.scan_states import state_of
 KIND = Snapshot()
 
 
-def evidence(**job):
+def inputs(**job):
     files = [FileStatistics(path=f"{number}", row_count=20, size=1000) for number in range(10)]
-    return Evidence(job=job_of(**job), files=files, rows=200, overlap=1.0, used_share=1.0)
+    return StrategyInputs(job=job_of(**job), files=files, rows=200, overlap=1.0, used_share=1.0)
 
 
 def test_it_is_for_views_that_nobody_reads_before_they_are_finished():
-    offer = KIND.offer(evidence(visibility="on_finish", rate_limit=10))
+    offer = KIND.offer(inputs(visibility="on_finish", rate_limit=10))
     assert offer.fits
     assert offer.reason.startswith("changes may wait until the view is finished")
 
@@ -37,7 +37,7 @@ def test_it_is_for_views_that_nobody_reads_before_they_are_finished():
 def test_it_must_end_before_the_upstream_removes_its_files():
     """200 epochs of 30 seconds, and the creation, take 1.7 hours."""
     asked = {"visibility": "on_finish", "rate_limit": 1}
-    enough = replace(evidence(**asked), files_kept_for=dt.timedelta(hours=2))
+    enough = replace(inputs(**asked), files_kept_for=dt.timedelta(hours=2))
     assert KIND.offer(enough).fits
     KIND.require_possible(enough)
     too_short = replace(enough, files_kept_for=dt.timedelta(hours=1))
@@ -60,7 +60,7 @@ def test_the_files_of_the_pinned_version_are_needed_until_all_are_read():
 
 
 def test_each_byte_is_read_once_whatever_the_order_of_the_keys():
-    assert KIND.cost(evidence(visibility="on_finish", rate_limit=10)).bytes == 10_000
+    assert KIND.cost(inputs(visibility="on_finish", rate_limit=10)).bytes == 10_000
 
 
 def test_changes_in_every_epoch_are_refused_and_waiting_is_the_default():

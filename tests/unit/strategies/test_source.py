@@ -9,12 +9,12 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.file_statistics import FileStatistics
-from airflow_backfill_provider.core.offset import HistoryPoint
-from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.split_offsets import offset_of
-from airflow_backfill_provider.strategies.evidence import Evidence
+from airflow_backfill_provider.strategies.inputs import StrategyInputs
 from airflow_backfill_provider.strategies.no_shuffle import NoShuffle
 from airflow_backfill_provider.strategies.source import SourceBackfill
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
@@ -30,12 +30,12 @@ def topic_job(folder="/lake", kafka=None, **changes):
     return job_of(folder, upstream={"kafka": upstream}, query="SELECT partition, offset FROM upstream", **changes)
 
 
-def evidence(**job):
+def inputs(**job):
     found = [
         FileStatistics(path=f"orders-{split}", row_count=200, size=10_000, is_exact=False, lower=(split, 0))
         for split in range(2)
     ]
-    return Evidence(job=topic_job(**job), files=found, rows=400, overlap=0.0, used_share=0.5)
+    return StrategyInputs(job=topic_job(**job), files=found, rows=400, overlap=0.0, used_share=0.5)
 
 
 def test_it_is_for_sources_whose_rows_are_appended_to_splits():
@@ -47,7 +47,7 @@ def test_it_is_for_sources_whose_rows_are_appended_to_splits():
 @pytest.mark.parametrize("change", [{}, {"rate_limit": 0}, {"parallelism": 3}], ids=str)
 def test_it_suits_every_such_job(change):
     KIND.require_job(topic_job(**change))
-    assert KIND.offer(evidence(**change)).fits
+    assert KIND.offer(inputs(**change)).fits
 
 
 def test_changes_that_wait_are_refused():
@@ -55,14 +55,14 @@ def test_changes_that_wait_are_refused():
     waits = {"visibility": Visibility.ON_FINISH}
     with pytest.raises(InvalidJobError, match="^visibility: rows that are only appended have no changes that"):
         KIND.require_job(topic_job(**waits))
-    offer = KIND.offer(evidence(**waits))
+    offer = KIND.offer(inputs(**waits))
     assert (offer.fits, offer.reason.startswith("visibility: ")) == (False, True)
 
 
 def test_each_row_is_read_once():
-    cost = KIND.cost(evidence(rate_limit=100))
+    cost = KIND.cost(inputs(rate_limit=100))
     assert (cost.bytes, cost.rows, cost.epochs) == (20_000, 400, 4)
-    assert KIND.cost(evidence(rate_limit=100, parallelism=2)).spark_runs > cost.spark_runs
+    assert KIND.cost(inputs(rate_limit=100, parallelism=2)).spark_runs > cost.spark_runs
 
 
 def test_a_job_begins_at_the_oldest_rows_that_are_left():

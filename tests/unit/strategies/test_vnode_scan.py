@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.scan import rows_read
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import order_of
 from tests.unit.strategies.scan_states import KEY, KEYS, STATES, divided, state_of

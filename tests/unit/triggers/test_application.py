@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from airflow_backfill_provider.applications.supervisor import HEARTBEAT_SECONDS
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.runtime.supervisor import HEARTBEAT_SECONDS
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.triggers import application
 from airflow_backfill_provider.triggers.application import SparkApplicationTrigger, _Watch

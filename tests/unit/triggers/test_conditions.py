@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError, ViewDiffersError
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.verification import Verification
+from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.status.verification import Verification
 from airflow_backfill_provider.triggers.conditions import (
     EpochCommitted,
     Finished,

@@ -16,10 +16,10 @@ from airflow.sdk._shared.module_loading import import_string
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import StorageUnavailableError
-from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.version_watch import VersionWatch
-from airflow_backfill_provider.protocol import mutations, succession
-from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.jobs import mutations, succession
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.version_watch import VersionWatch
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.triggers import upstream
 from airflow_backfill_provider.triggers.upstream import UpstreamCommit, UpstreamCommitTrigger
@@ -176,7 +176,7 @@ def run_next(job: Backfill) -> None:
 
 
 def test_control_tables_are_read_only_when_they_changed(created: Lake, monkeypatch):
-    from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
     reads = iter(range(10))
     settings = Backfill.settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.lake.version_watch import VersionsWatch
+from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
 from airflow_backfill_provider.triggers import watched_job
 from airflow_backfill_provider.triggers.conditions import EpochCommitted, Finished, observe
 from tests.unit.stand_in import Lake

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow_backfill_provider.assets import upstream_asset
 from airflow_backfill_provider.dag_factory import approved_backfill_dag, backfill_dag
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
-from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.unit.stand_in import StandInSpark
 
 LAKE = os.environ["ORDERS_LAKE"]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_backfill_provider.cli.commands import look
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.jobs import mutations
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.epoch.settings import SettingsChange
 
 
 @pytest.fixture(autouse=True)

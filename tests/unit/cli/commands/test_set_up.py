@@ -6,9 +6,9 @@ import sys
 
 from typer.testing import CliRunner
 
+from airflow_backfill_provider.applications import jars
+from airflow_backfill_provider.applications.spark_settings import JARS_VARIABLE
 from airflow_backfill_provider.cli.main import app
-from airflow_backfill_provider.runtime import jars
-from airflow_backfill_provider.runtime.spark_settings import JARS_VARIABLE
 from tests.unit.cli.conftest import fails
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.row.query import check_query
 from tests.unit.shapes.row.projections import PROJECTIONS
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources.append_only.commits import AppendedFiles
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources.append_only.verified_files import PREFIX, VerifiedFiles
-from airflow_backfill_provider.sources.file_log.entries import FoundFile
+from airflow_backfill_provider.sources.shared.file_log.entries import FoundFile
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {

@@ -7,8 +7,8 @@ import datetime as dt
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from tests.builders import (
     NOW,

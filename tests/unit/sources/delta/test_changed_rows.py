@@ -9,7 +9,7 @@ import pyarrow.fs as arrow_fs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources.delta.changed_rows import changed_rows
 
 NOWHERE = arrow_fs.LocalFileSystem()

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from tests.builders import write_table
 

@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     UpstreamReplacedError,
 )
-from airflow_backfill_provider.core.offset import HistoryPoint
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import (
     commit_file,

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.sources.delta.numbered_files import DeltaNumberedFiles
 from tests.builders import Orders
 from tests.deletion_vectors import added_in, hide, write_actions

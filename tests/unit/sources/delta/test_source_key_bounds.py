@@ -12,8 +12,8 @@ import pytest
 from airflow_backfill_provider.core.errors import (
     UpstreamError,
 )
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.lake.files.key_index import arrow_type
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import (
     commit_file,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import (

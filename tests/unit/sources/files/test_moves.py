@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.file_log.entries import FoundFile, PlacedFile
 from airflow_backfill_provider.sources.files.details import FileDetails
 from airflow_backfill_provider.sources.files.moves import moved_from
+from airflow_backfill_provider.sources.shared.file_log.entries import FoundFile, PlacedFile
 
 
 def a_file(path: str, *, modified: int = 1, digest: str = "d", rows: int = 2, **partitions: str) -> FoundFile:

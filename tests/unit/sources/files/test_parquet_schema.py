@@ -11,8 +11,8 @@ import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.sources.files.parquet_schema import empty_columns, require_readable
-from airflow_backfill_provider.sources.formats.column_types import type_text
-from airflow_backfill_provider.sources.formats.columns_text import parse_columns
+from airflow_backfill_provider.sources.shared.formats.column_types import type_text
+from airflow_backfill_provider.sources.shared.formats.columns_text import parse_columns
 
 
 def file_of(**fields: pa.DataType) -> pq.ParquetFile:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.files.definition import FilesUpstream
 from airflow_backfill_provider.sources.files.source import FilesSource
 from airflow_backfill_provider.sources.split_offsets import ends_of

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from airflow_backfill_provider.core.connections import ConnectionFields
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.connections import ConnectionFields
 from airflow_backfill_provider.sources.kafka.connection import (
     SECRET_OPTIONS,
     KafkaConnection,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 from airflow_backfill_provider.sources.kafka.splits import Partitions
 from airflow_backfill_provider.sources.kafka.topic import PartitionBounds, TopicState

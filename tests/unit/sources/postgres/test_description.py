@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
-from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
@@ -14,7 +14,7 @@ from airflow_backfill_provider.sources.postgres.types import PostgresType
 
 def column(name, type_="int8", *, nullable=False, generated=False, **more):
     described = type_ if isinstance(type_, PostgresType) else PostgresType(name=type_, **more)
-    return DescribedColumn(name=name, type=described, nullable=nullable, generated=generated, may_lie_apart=False)
+    return DescribedColumn(name=name, type=described, nullable=nullable, generated=generated, may_be_toasted=False)
 
 
 COLUMNS = (

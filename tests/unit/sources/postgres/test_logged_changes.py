@@ -6,7 +6,6 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind
 from airflow_backfill_provider.sources.postgres.logged_changes import (
     logged_changes,
     noting_repeated,
@@ -14,6 +13,7 @@ from airflow_backfill_provider.sources.postgres.logged_changes import (
 )
 from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX, UNSIGNED, Marks
 from airflow_backfill_provider.sources.postgres.pgoutput import DecodingError, decode
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedChange, LoggedKind
 from tests.unit.sources.postgres import messages as m
 
 ORDERS, ITEMS = 16_384, 16_390

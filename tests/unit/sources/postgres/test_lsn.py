@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of, lsn_text, parse_lsn
 
 

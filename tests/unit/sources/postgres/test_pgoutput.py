@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from airflow_backfill_provider.sources.change_log.changes import UNREADABLE
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -23,6 +22,7 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
     Update,
     decode,
 )
+from airflow_backfill_provider.sources.shared.change_log.changes import UNREADABLE
 from tests.unit.sources.postgres import messages as m
 
 NOW = dt.datetime(2026, 3, 29, 1, 30, 0, 123_456, tzinfo=dt.UTC)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.postgres.published import Published
+from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 
 NOW = Published("shop", {"": 1, "16384": 2, "16390": 3})
 

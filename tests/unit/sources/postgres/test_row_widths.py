@@ -9,7 +9,7 @@ from airflow_backfill_provider.sources.postgres.types import PostgresType
 
 def column(name, type_, *, varies=True):
     return DescribedColumn(
-        name=name, type=PostgresType(name=type_), nullable=True, generated=False, may_lie_apart=varies
+        name=name, type=PostgresType(name=type_), nullable=True, generated=False, may_be_toasted=varies
     )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.arrangement import files as arrangement
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles, _pieces
 from airflow_backfill_provider.strategies.arrangement.location import location_of

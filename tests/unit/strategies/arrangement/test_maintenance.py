@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.compaction import CompactionPolicy, CompactionStep
-from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.core.status.compaction import CompactionPolicy, CompactionStep
+from airflow_backfill_provider.lake.tables.table_files import table_files
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from airflow_backfill_provider.strategies.arrangement.maintenance import compaction_of

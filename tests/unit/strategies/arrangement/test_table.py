@@ -7,15 +7,15 @@ from typing import cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.core.scan import by_vnode
-from airflow_backfill_provider.engine.job_rows import JobRows
-from airflow_backfill_provider.lake.view_identity import (
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.core.scan.scan import by_vnode
+from airflow_backfill_provider.lake.tables.view_identity import (
     ViewIdentity,
 )
 from airflow_backfill_provider.sources.delta.reader import DeltaReader
+from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import barrier_of

@@ -10,8 +10,8 @@ import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from airflow_backfill_provider.core.errors import DataFileError, StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
 from tests.builders import commit_file, order_of
 

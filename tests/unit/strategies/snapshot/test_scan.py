@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.scan import rows_read
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END, SnapshotScan, before_file, place_of
 from tests.unit.strategies.scan_states import state_of
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.offset import HistoryPoint
-from airflow_backfill_provider.core.spark_hash import vnode_of_number
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.core.scan.spark_hash import vnode_of_number
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of
 from airflow_backfill_provider.sources.splits import Splits

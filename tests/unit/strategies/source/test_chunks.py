@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.splits import SplitRange
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.strategies.source.chunks import SplitBounds, fair_shares, next_ranges, places_of
 from tests.unit.strategies.scan_states import state_of
 from tests.unit.strategies.source.in_memory import of_vnode, scan_of

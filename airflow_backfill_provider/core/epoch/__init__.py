@@ -1,0 +1,1 @@
+"""One epoch: its barrier, its stages, its record, and the interface to what runs it."""

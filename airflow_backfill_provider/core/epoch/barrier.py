@@ -1,0 +1,381 @@
+"""
+The barrier: everything that one epoch depends on, pinned before the first write (I2).
+
+A barrier is a value. It is written to the barrier log as JSON and read back by each process that runs the epoch. Its
+digest is stamped on every commit of the epoch. Ports ``Barrier`` with its ``EpochPair`` and mutation, and adds what a
+streaming engine keeps in its stream: the windows of the upstreams and the new positions.
+
+Positions are encoded as text, in the scan order of the job's strategy: by key, or by (vnode, key). See
+:mod:`~airflow_backfill_provider.core.scan.scan`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.job.sql import RELATION
+from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+
+
+class Mutation(StrEnum):
+    """A change of the job that takes effect with a barrier."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    THROTTLE = "throttle"
+    RESCALE = "rescale"
+    REPAIR = "repair"
+
+
+class PinnedMutation(Frozen):
+    """A change of the settings that takes effect with this barrier."""
+
+    mutation: Mutation
+    value: RateLimit = None
+    requested_by: str
+    requested_at: dt.datetime
+
+
+class UpstreamWindow(Frozen):
+    """
+    The part of an upstream's history that one epoch covers, half-open: ``(from_offset, to_offset]``.
+
+    :param relation: the upstream's name in the query.
+    :param table_id: the upstream's id; another table at the same path is refused.
+    :param from_offset: the end of the previous epoch's window.
+    :param to_offset: the last offset of the changes; the chunk is read at it too, unless changes wait.
+    :param watermark: commit timestamp of ``to_offset``; never earlier than the previous epoch's.
+    :param row_count: rows at the chunk's offset; an estimate, used for progress only.
+    :param mark: the source's mark of ``to_offset``, by which it checks that the history is still the same.
+    """
+
+    relation: str = RELATION
+    table_id: str
+    from_offset: Offset
+    to_offset: Offset
+    watermark: dt.datetime
+    row_count: int
+    mark: str | None = None
+
+    @property
+    def end(self) -> HistoryPoint:
+        """The point of the upstream's history that the job reaches with the epoch."""
+        return HistoryPoint(offset=self.to_offset, mark=self.mark)
+
+    @property
+    def reached_point(self) -> HistoryPoint | None:
+        """The end of the window, or ``None`` if the job's first epoch was given up, so that no offset is reached."""
+        return None if self.to_offset == BEGINNING else self.end
+
+
+class PinnedRange(Frozen):
+    """A :class:`~airflow_backfill_provider.core.scan.keys.KeyRange` with its positions encoded as text."""
+
+    after: EncodedPosition | None
+    up_to: EncodedPosition | None
+
+    @classmethod
+    def of(cls, covered: KeyRange, order: KeyOrder) -> PinnedRange:
+        """Encode a range."""
+        return cls(after=order.encode(covered.after), up_to=order.encode(covered.up_to))
+
+    def decoded(self, order: KeyOrder) -> KeyRange:
+        """
+        Return the range with its positions decoded.
+
+        :raises StateLayoutError: if a position does not have the order's types.
+        """
+        return KeyRange(order.decode(self.after), order.decode(self.up_to))
+
+
+def decoded(ranges: Iterable[PinnedRange], order: KeyOrder) -> tuple[KeyRange, ...]:
+    """Return pinned ranges with their positions decoded."""
+    return tuple(pinned.decoded(order) for pinned in ranges)
+
+
+class PinnedRead(Frozen):
+    """
+    Rows of the view, and the upstream's offset that they are as of.
+
+    :param ranges: the ranges of the rows.
+    """
+
+    ranges: tuple[PinnedRange, ...]
+    offset: Offset
+
+
+class PinnedPart(Frozen):
+    """
+    The part of an epoch's snapshot chunk that one task run reads; parts are read in parallel.
+
+    :param ranges: the part's ranges, in scan order; several after a rescale.
+    """
+
+    ranges: tuple[PinnedRange, ...]
+
+
+class CountedRows(Frozen):
+    """
+    The snapshot rows that were left to read when they were counted last.
+
+    :param rows: about how many.
+    :param epochs: how many epochs have read rows since then, up to the one before the barrier's own.
+    """
+
+    rows: int
+    epochs: int = 0
+
+
+class Repair(Frozen):
+    """
+    Rows of the view to rewrite, whatever they hold now, from the upstream as of ``to_offset``.
+
+    :param vnodes: whole vnodes.
+    :param keys: single keys of the upstream, encoded as text.
+    :param units: single units of a view whose units are not the upstream's rows, encoded by ``Units.order``.
+    """
+
+    vnodes: tuple[int, ...] = ()
+    keys: tuple[EncodedPosition, ...] = ()
+    units: Annotated[tuple[EncodedPosition, ...], Field(exclude_if=lambda found: not found)] = ()
+
+    def __add__(self, other: Repair) -> Repair:
+        """Return the union of both repairs."""
+        return Repair(
+            vnodes=tuple(sorted({*self.vnodes, *other.vnodes})),
+            keys=tuple(dict.fromkeys((*self.keys, *other.keys))),
+            units=tuple(dict.fromkeys((*self.units, *other.units))),
+        )
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to repair."""
+        return bool(self.vnodes or self.keys or self.units)
+
+
+_DECIDING = {
+    "job",
+    "incarnation",
+    "epoch",
+    "prev_epoch",
+    "windows",
+    "definition",
+    "read_before",
+    "read_as_of",
+    "publishes",
+    "older_offset",
+    "parts",
+    "repair",
+}
+"""The fields of a barrier that decide which rows its epoch writes."""
+
+
+class Barrier(Frozen):
+    """
+    One epoch of one job, pinned.
+
+    :param job: the job's name.
+    :param incarnation: changes with every rebuild; part of every transaction id.
+    :param epoch: consecutive, from 1.
+    :param prev_epoch: the previous epoch; this one starts from its committed state.
+    :param windows: the window of each upstream; the first is of the upstream that the snapshot is read from.
+    :param definition: digest of the job's definition and of the schema of the used columns.
+    :param read_before: the ranges that were read before the epoch. Only changes of these rows go to the view. All other
+        changes are in the chunk, which is read at ``to_offset``, or in a later chunk, or they wait. (The executor reads
+        the chunk at the previous epoch and filters by the new position. Both orders give the same rows; mixing them
+        loses rows.)
+    :param read_as_of: the offsets that these rows of the view are as of, if changes wait for a later epoch; empty if
+        all are as of ``from_offset``.
+    :param publishes: whether the epoch applies the changes of rows that were read before; otherwise a later epoch does.
+    :param older_offset: the offset that the chunk is read at, if it is not ``to_offset``. While changes wait, several
+        chunks may be read at one offset; changes of the chunk after this offset wait, too.
+    :param parts: the snapshot chunk, divided among parallel task runs; empty if nothing is read (paused or completed).
+    :param vnode_ranges: the vnodes of each parallel task run, until a rescale; empty if the strategy does not divide
+        vnodes.
+    :param repair: rows to rewrite, of those that were read before.
+    :param completes: whether every vnode is Completed once the epoch is committed.
+    :param rate_limit: the rate limit in force, in snapshot rows.
+    :param rate: why it is another one than that in the settings; ``None`` if it is the same.
+    :param parallelism: the number of task runs that share the vnodes.
+    :param paused: whether the job was paused.
+    :param mutations: changes of the settings that take effect with this barrier.
+    :param settings_sequence: the number of the settings' record in force.
+    :param replay: the number of the epoch among those that replay the changes after history was read, from 1; 0 if it
+        is none of them. The next barrier's number follows from it.
+    :param unread: the snapshot rows that were left when they were counted last; ``None`` if that is not known.
+    :param held_up: how many epochs before it left about as many rows as they found, because writers added others.
+    :param warnings: warnings of the planner.
+    :param injected_by: who requested the epoch.
+    :param injected_at: when.
+    :param given_up: why the epoch was given up, whole or in part. The other fields say what was done.
+    """
+
+    job: str
+    incarnation: str
+    epoch: int
+    prev_epoch: int
+    windows: Annotated[tuple[UpstreamWindow, ...], Field(min_length=1)]
+    definition: str
+    read_before: tuple[PinnedRange, ...]
+    read_as_of: tuple[PinnedRead, ...] = ()
+    publishes: bool = True
+    older_offset: Offset | None = None
+    parts: tuple[PinnedPart, ...]
+    vnode_ranges: tuple[tuple[int, int], ...] = ()
+    repair: Repair = Repair()
+    completes: bool
+    rate_limit: int | None
+    rate: PinnedRate | None = None
+    parallelism: int = 1
+    paused: bool
+    mutations: tuple[PinnedMutation, ...] = ()
+    settings_sequence: int
+    replay: int = 0
+    unread: CountedRows | None = None
+    held_up: int = 0
+    warnings: tuple[str, ...] = ()
+    injected_by: Requester
+    injected_at: dt.datetime
+    given_up: GivenUp | None = None
+
+    @property
+    def upstream(self) -> UpstreamWindow:
+        """The window of the upstream that the snapshot is read from."""
+        return self.windows[0]
+
+    @property
+    def digest(self) -> str:
+        """Digest of the fields that decide which rows the epoch writes; requester and time are left out."""
+        deciding = self.model_dump(mode="json", include=_DECIDING)
+        for window in deciding["windows"]:
+            # The mark identifies the log; rows do not depend on it.
+            window.pop("mark")
+        return digest(deciding)
+
+    @property
+    def has_window(self) -> bool:
+        """Whether the upstream has new offsets since the previous epoch."""
+        return self.upstream.to_offset > self.upstream.from_offset
+
+    @property
+    def chunk_offset(self) -> Offset:
+        """The upstream's offset that the chunk is read at."""
+        return self.upstream.to_offset if self.older_offset is None else self.older_offset
+
+    @property
+    def view_before(self) -> tuple[PinnedRead, ...]:
+        """The rows that the view has before the epoch, each once."""
+        if self.read_as_of or not self.read_before:
+            return self.read_as_of
+        return (PinnedRead(ranges=self.read_before, offset=self.upstream.from_offset),)
+
+    @property
+    def view_after(self) -> tuple[PinnedRead, ...]:
+        """The rows that the view has once the epoch is committed (I1), each once."""
+        chunk = tuple(pinned for part in self.parts for pinned in part.ranges)
+        before = (PinnedRead(ranges=self.read_before, offset=self.upstream.to_offset),)
+        reads = {read.offset: read.ranges for read in (before if self.publishes else self.view_before)}
+        reads[self.chunk_offset] = _joined((*reads.get(self.chunk_offset, ()), *chunk))
+        return tuple(PinnedRead(ranges=ranges, offset=offset) for offset, ranges in reads.items() if ranges)
+
+    @property
+    def oldest_offset_after(self) -> Offset:
+        """The oldest offset that rows of the view are as of once the epoch is committed."""
+        return min((read.offset for read in self.view_after), default=self.upstream.to_offset)
+
+    @property
+    def kept_up_to(self) -> Offset:
+        """
+        The offset that a strategy's own tables have the unread rows as of, before the epoch.
+
+        While changes wait, they wait for these tables, too, so this is the offset of the newest chunk.
+        """
+        return max((read.offset for read in self.view_before), default=self.upstream.from_offset)
+
+    @property
+    def kept_up_to_after(self) -> Offset:
+        """The same once the epoch is committed; see :attr:`kept_up_to`."""
+        return max((read.offset for read in self.view_after), default=self.upstream.to_offset)
+
+    @property
+    def changes_after(self) -> Offset:
+        """The offset after which the epoch looks for changes."""
+        oldest = [read.offset for read in self.view_before] if self.publishes else []
+        return min(oldest, default=self.upstream.from_offset)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the epoch has changes to look for: the upstream has newer offsets, and changes do not wait."""
+        return self.publishes and self.upstream.to_offset > self.changes_after
+
+    @property
+    def most_rows(self) -> int:
+        """
+        The most rows that the epoch reads, of the upstream or of its changes, as far as known before it runs.
+
+        The number of changed rows in a window is unknown. So an epoch with changes, with a repair or without a chunk
+        counts as all rows.
+        """
+        rows = self.upstream.row_count
+        # A strategy with parallel task runs may also keep the changes of rows that were not read yet.
+        looks_for_changes = self.has_changes and (self.read_before or self.vnode_ranges)
+        if self.rate_limit is None or not self.parts or self.repair or looks_for_changes:
+            return rows
+        return min(self.rate_limit, rows)
+
+    @property
+    def was_unfinished(self) -> bool:
+        """Whether a vnode was not Completed before the epoch; then it reads a chunk, or one is left afterwards."""
+        return bool(self.parts) or not self.completes
+
+    @property
+    def single_offset(self) -> Offset | None:
+        """The one offset that all rows of the view are as of once the epoch is committed; ``None`` if they differ."""
+        offsets = {read.offset for read in self.view_after}
+        return offsets.pop() if len(offsets) == 1 else None
+
+    def rows_present(self, left: TableVersions | None, *, chunk: int, added: int) -> int | None:
+        """
+        Return the number of read rows that the upstream still has, once the epoch is committed.
+
+        :param left: the tables as the previous epoch left them; ``None`` if the epoch before it is of another
+            incarnation, such as one that a delayed injector pinned.
+        :param chunk: rows of the chunk.
+        :param added: rows that the changes add to what was read before; negative if they remove more.
+        :returns: ``None`` if the number before the epoch is unknown.
+        """
+        before = 0 if not self.read_before else left.rows_present if left else None
+        return None if before is None else before + chunk + added
+
+    def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
+        """Return the ranges of all parts, in scan order."""
+        return decoded((pinned for part in self.parts for pinned in part.ranges), order)
+
+
+def _joined(ranges: Iterable[PinnedRange]) -> tuple[PinnedRange, ...]:
+    """Return ranges in scan order, with adjacent ranges joined."""
+    joined: list[PinnedRange] = []
+    for following in ranges:
+        if joined and joined[-1].up_to is not None and joined[-1].up_to == following.after:
+            joined[-1] = PinnedRange(after=joined[-1].after, up_to=following.up_to)
+        else:
+            joined.append(following)
+    return tuple(joined)
+
+
+def digest(value: Any) -> str:
+    """Return a short digest of a JSON value, independent of the order of its fields."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]

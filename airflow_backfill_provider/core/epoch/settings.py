@@ -1,0 +1,293 @@
+"""
+A job's settings: what its users want; the only authority for pause, rate limit, pace and parallelism.
+
+Each change is a record. The newest record is in force; the older ones are the history. A change takes effect with the
+next barrier that is pinned.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from airflow_backfill_provider.core import kinds
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
+from airflow_backfill_provider.core.job.definition import INITIAL_SETTINGS, BackfillJob
+from airflow_backfill_provider.core.job.rate_limit import AskedRate, RateLimit
+from airflow_backfill_provider.core.job.succession import FirstRows, Successor
+from airflow_backfill_provider.core.scan.columns import OwnColumns, names_within, own_columns
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.scan import Scan
+
+
+class SettingsChange(StrEnum):
+    """Why a settings record was written."""
+
+    CREATE = "create"
+    PAUSE = "pause"
+    RESUME = "resume"
+    THROTTLE = "throttle"
+    RESCALE = "rescale"
+    REPAIR = "repair"
+    CANCEL = "cancel"
+    FINISH = "finish"
+    REBUILD = "rebuild"
+    GROW_SUCCESSOR = "grow_successor"
+    HAND_OVER = "hand_over"
+    REVERT = "revert"
+
+
+_MUTATIONS = {
+    SettingsChange.PAUSE: Mutation.PAUSE,
+    SettingsChange.RESUME: Mutation.RESUME,
+    SettingsChange.THROTTLE: Mutation.THROTTLE,
+    SettingsChange.RESCALE: Mutation.RESCALE,
+    SettingsChange.REPAIR: Mutation.REPAIR,
+}
+
+
+def initial_settings_of(source: object) -> dict[str, Any]:
+    """
+    Return the values of :data:`~airflow_backfill_provider.core.job.definition.INITIAL_SETTINGS`.
+
+    :param source: a job, or settings.
+    """
+    return {name: getattr(source, name) for name in INITIAL_SETTINGS}
+
+
+class UpstreamColumn(BaseModel):
+    """
+    A column of the upstream that the job uses.
+
+    :param type: its type, as Delta writes it.
+    :param physical_name: its name in the data files, if it differs (column mapping). A column that was dropped and
+        created again under the same name has a new physical name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    type: str
+    physical_name: str | None = None
+
+
+class ViewColumn(BaseModel):
+    """
+    A column of the view, as Spark resolved the query when the job was created.
+
+    :param type: its type, as Delta writes it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    type: str
+
+
+class ResolvedUpstream(BaseModel):
+    """
+    The upstream when the job was created; every epoch checks that it is still the same.
+
+    :param table_id: the table's id.
+    :param columns: the columns that key, distribution key and query use, with their types.
+    :param pinned: what else the source needs to read the same rows for ever, such as the schema of records; empty for
+        most.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table_id: str
+    columns: tuple[UpstreamColumn, ...]
+    pinned: Annotated[Mapping[str, str], Field(exclude_if=lambda found: not found)] = {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the columns and of all fields nested in them."""
+        return names_within({column.name: column.type for column in self.columns})
+
+
+class JobSettings(BaseModel):
+    """
+    The settings in force after one change.
+
+    :param sequence: number of the change, from 1.
+    :param job: the job's definition as JSON.
+    :param strategy: the chosen strategy; never ``auto``.
+    :param shape: the shape of the query.
+    :param view_columns: the view's columns, if the query's shape pins them; empty for most.
+    :param incarnation: changes with every rebuild.
+    :param state_table: the control table of per-vnode state; a rebuild begins a new one, because its key may differ.
+    :param base_epoch: epochs up to this one belong to earlier incarnations.
+    :param start: the point of the upstream's history after which the job begins, because the strategy's own table was
+        created from this point; ``None`` for the whole history.
+    :param offset_at_creation: the upstream's newest offset when the job was created or rebuilt.
+    :param paused: whether snapshot reading is paused by the user.
+    :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none, ``auto`` follows the speed.
+    :param target_epoch_seconds: how long an epoch should take with ``auto``.
+    :param max_rows_per_second: the most snapshot rows per second of a run of several epochs; ``None`` is unlimited.
+    :param parallelism: the number of task runs that share the vnodes, from the next barrier on.
+    :param finished_epoch: the epoch with which the view was marked as finished.
+    :param value: the argument of the change, such as the new rate limit.
+    :param repair: the repair that this change requests.
+    :param repair_sequence: number of the newest change that requests a repair; 0 if none does.
+    :param successor: the rebuild that grows beside the view; ``None`` if there is none.
+    :param first_rows: the rows that the incarnation's view begins with; ``None`` if it begins empty.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sequence: int
+    change: SettingsChange
+    job: dict[str, Any]
+    strategy: str
+    shape: str
+    upstream: ResolvedUpstream
+    view_columns: Annotated[tuple[ViewColumn, ...], Field(exclude_if=lambda found: not found)] = ()
+    incarnation: str
+    state_table: str = "vnode_state"
+    base_epoch: int = 0
+    start: HistoryPoint | None = None
+    offset_at_creation: Offset | None = None
+    paused: bool = False
+    rate_limit: RateLimit = None
+    target_epoch_seconds: float | None = None
+    max_rows_per_second: int | None = None
+    parallelism: int = 1
+    cancelled: bool = False
+    finished_epoch: int | None = None
+    value: RateLimit = None
+    repair: Repair = Repair()
+    repair_sequence: int = 0
+    successor: Annotated[Successor | None, Field(exclude_if=lambda found: found is None)] = None
+    first_rows: Annotated[FirstRows | None, Field(exclude_if=lambda found: found is None)] = None
+    requested_by: str
+    requested_at: dt.datetime
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the used columns when the job was created."""
+        return {column.name: column.type for column in self.upstream.columns}
+
+    @property
+    def view_types(self) -> dict[str, str]:
+        """The types of the view's columns, as far as they are pinned."""
+        return {column.name: column.type for column in self.view_columns}
+
+    @property
+    def key_order(self) -> KeyOrder:
+        """The key's columns in order, with their types when the job was created."""
+        types = self.types
+        return KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=types[column.column], descending=column.descending)
+                for column in self.definition.upstream.key
+            )
+        )
+
+    @property
+    def own_columns(self) -> OwnColumns:
+        """This package's column names for the used columns; the arrangement has the same ones."""
+        return own_columns(column.name for column in self.upstream.columns)
+
+    @property
+    def definition(self) -> BackfillJob:
+        """The job's definition."""
+        return BackfillJob(**self.job)
+
+    @property
+    def keys(self) -> KeyRange:
+        """The range of keys that the job reads."""
+        bounds, order = self.definition.restrict_to.keys, self.key_order
+        return KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
+
+    @property
+    def scan(self) -> Scan:
+        """The scan of the job's strategy."""
+        return kinds.STRATEGIES.named(self.strategy).scan(self)
+
+    @property
+    def position_order(self) -> KeyOrder:
+        """The columns of a vnode's position: those of the scan's order without the vnode."""
+        return KeyOrder(tuple(field for field in self.scan.order.fields if field.name != self.own_columns.vnode))
+
+    @property
+    def has_shared_position(self) -> bool:
+        """Whether positions don't depend on the vnode, so that all vnodes share one."""
+        return self.scan.order == self.position_order
+
+    @property
+    def first_offset(self) -> Offset:
+        """The offset of the upstream after which the job begins."""
+        return BEGINNING if self.start is None else self.start.offset
+
+    @property
+    def first_point(self) -> HistoryPoint | None:
+        """
+        The point of the upstream's history that the first epoch's window begins after; ``None`` for the whole history.
+
+        It is the job's start, unless the view begins with rows that are as of a later point.
+        """
+        return self.start if self.first_rows is None else self.first_rows.point
+
+    @property
+    def first_window_after(self) -> Offset:
+        """The offset of :attr:`first_point`."""
+        return BEGINNING if self.first_point is None else self.first_point.offset
+
+    def own_table(self, name: str) -> str:
+        """Return the location of a table of the strategy in this incarnation, beside the control tables."""
+        return f"{self.job['state']}/{name}_{self.incarnation}"
+
+    @property
+    def definition_digest(self) -> str:
+        """Digest of everything that decides which rows the view has; leaves out the first settings."""
+        job = {name: value for name, value in self.job.items() if name not in INITIAL_SETTINGS}
+        pinned = {"view_columns": [column.model_dump() for column in self.view_columns]} if self.view_columns else {}
+        upstream = self.upstream.model_dump(mode="json")
+        return digest({"job": job, "upstream": upstream, "strategy": self.strategy, **pinned})
+
+    @property
+    def rate(self) -> AskedRate:
+        """What is asked of the job's speed."""
+        return AskedRate.of(self)
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """Whether an unfinished job reads snapshot rows: it is not paused, and its rate limit is not 0."""
+        return not self.paused and self.rate_limit != 0
+
+    def repairs_view(self, barrier: Barrier) -> bool:
+        """Return whether a barrier or the next one repairs the view. Until then it may have rows of other writers."""
+        return bool(barrier.repair) or self.repair_sequence > barrier.settings_sequence
+
+    def changed(
+        self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any
+    ) -> JobSettings:
+        """Return the next record: these settings with one change."""
+        update = {
+            "value": None,
+            "repair": Repair(),
+            **fields,
+            "sequence": self.sequence + 1,
+            "change": change,
+            "requested_by": requested_by,
+            "requested_at": requested_at,
+        }
+        return self.model_copy(update=update)
+
+    def as_mutation(self) -> PinnedMutation | None:
+        """Return the mutation of this change; ``None`` if the change does not affect barriers."""
+        mutation = _MUTATIONS.get(self.change)
+        if mutation is None:
+            return None
+        return PinnedMutation(
+            mutation=mutation,
+            value=self.value,
+            requested_by=self.requested_by,
+            requested_at=self.requested_at,
+        )

@@ -1,0 +1,1 @@
+"""A job: its definition, its settings, and what is refused."""

@@ -1,0 +1,42 @@
+"""
+How a rebuild takes the place of a view that is still served.
+
+The rebuild grows as a job of its own beside the view, and hands its rows over when it is finished. A view that is put
+back begins with the rows of one of its own versions. Both begin with rows that are already there, and go on from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.scan.offset import HistoryPoint
+
+
+class Successor(Frozen):
+    """
+    A rebuild that grows while the former view is served.
+
+    :param folder: the folder of its own tables; it is deleted afterwards.
+    :param job: the job's definition from the handover on, as JSON.
+    :param growing: the definition of the job that grows until then, as JSON: the same one with other locations.
+    """
+
+    folder: str
+    job: dict[str, Any]
+    growing: dict[str, Any]
+
+
+class FirstRows(Frozen):
+    """
+    The rows that a view begins with: all rows of a table as of one version.
+
+    :param point: the point of the upstream's history that the rows are as of.
+    :param location: the table's canonical location.
+    :param folder: the folder to delete once the view is finished; empty to delete nothing.
+    """
+
+    point: HistoryPoint
+    location: str
+    version: int
+    folder: str = ""

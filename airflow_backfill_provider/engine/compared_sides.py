@@ -1,0 +1,136 @@
+"""
+The two sides of a verification as comparable rows: the result of the query, and the rows of the view.
+
+Both sides have the view's columns. Each row gets its vnode, its key, its columns and two hashes of all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import PinnedRead
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.scan.scan import VnodeRange
+from airflow_backfill_provider.core.status.verification import PinnedVerification
+from airflow_backfill_provider.engine.expected import expected_rows, vnode_of, vnode_of_unit
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.base import JobQuery, Units
+from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.shared.by_key import without_keys
+from airflow_backfill_provider.spark.query import run_query
+from airflow_backfill_provider.spark.row_hash import row_hashes
+
+ROW = "row"
+"""Column of the row itself."""
+
+UNIT = "unit"
+"""Column of the row's vnode, or of a hash of its key in place of a vnode."""
+
+HASHES = ("hash_1", "hash_2")
+"""Columns of the row's hashes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSides:
+    """
+    Both sides of a verification.
+
+    :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
+    :param reader: reads the upstream.
+    :param placed: reads its rows with the columns of positions, if it has none.
+    """
+
+    spark: SparkSession
+    settings: JobSettings
+    pinned: PinnedVerification
+    older: Sequence[PinnedRead]
+    reader: SourceReader
+    placed: Callable[[], DataFrame] | None = None
+
+    @property
+    def units(self) -> Units:
+        """The columns that identify the view's units."""
+        return query_of(self.settings.definition).units(self.settings, by_key=self.pinned.by_key)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The view's columns that identify a unit, hidden or not."""
+        return self.units.outputs
+
+    def expected(self, vnodes: VnodeRange) -> DataFrame:
+        """Return the query's rows in some vnodes, each with its unit and its hashes."""
+        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed)
+        job, hashed = self.settings.definition, self.units.hashed
+        if hashed is not None:
+            # Filter before the query, which costs more.
+            columns = [F.col(quote(name)) for name in hashed]
+            rows = rows.filter(vnode_of(self.settings, columns, hashed).between(*vnodes))
+        result = self._hashed(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
+        return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
+
+    def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
+        """
+        Return the view's rows in some vnodes, each with its unit and its hashes.
+
+        :param schema: the query's columns.
+        :raises MaterializedViewError: if the view has other columns.
+        """
+        return self._hashed(self._view(schema)).filter(F.col(UNIT).between(*vnodes))
+
+    def comparable(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
+        """Return the rows of :meth:`found` without those that the upstream has removed."""
+        rows = self.without_removed(self._view(schema), self.key)
+        return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
+
+    def without_removed(self, rows: DataFrame, key: Sequence[str]) -> DataFrame:
+        """
+        Return some rows without those that the upstream has removed since they were read.
+
+        :param key: the names of the columns with the view's key.
+        """
+        return self.reader.without_removed(rows, key, self.pinned.upstream_version)
+
+    def _view(self, schema: StructType) -> DataFrame:
+        """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
+        path = self.settings.definition.view_location
+        view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
+        _require_same_columns(schema, view.schema, path)
+        rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
+        unsettled = self.reader.unsettled(self.pinned.upstream_version)
+        return rows if unsettled is None else without_keys(rows, unsettled, self.key)
+
+    def _unit(self) -> Column:
+        """Return the vnode of a row with the view's columns."""
+        units = self.units
+        if units.hashed is None:
+            columns = [F.col(quote(name)) for name in units.outputs]
+            return vnode_of_unit(self.settings, columns, [field.type for field in units.order.fields])
+        return vnode_of(self.settings, [F.col(quote(name)) for name in units.hashed_outputs], units.hashed)
+
+    def _hashed(self, rows: DataFrame) -> DataFrame:
+        """Add the unit and the hashes to rows with the view's columns."""
+        first, second = row_hashes(rows.schema)
+        return rows.select(
+            F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),
+            self._unit().alias(UNIT),
+            first.alias(HASHES[0]),
+            second.alias(HASHES[1]),
+        )
+
+
+def _require_same_columns(expected: StructType, found: StructType, path: str) -> None:
+    wanted = {field.name: field.dataType.simpleString() for field in expected.fields}
+    actual = {field.name: field.dataType.simpleString() for field in found.fields}
+    if wanted != actual:
+        different = sorted(name for name in {*wanted, *actual} if wanted.get(name) != actual.get(name))
+        raise MaterializedViewError(
+            f"materialized_view: the columns of {path} differ from those of the job's query ({', '.join(different)}); "
+            "another writer changed the table: rebuild the job"
+        )

@@ -1,0 +1,234 @@
+"""
+One step of a verification: compares the vnodes of a range, and lists the keys of those that differ.
+
+Both sides are read and hashed. Counting rows is not enough, because Delta may answer a count from its log without
+reading files. A table that cannot be read is an error; it counts neither as equal nor as different.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyKind, KeyOrder
+from airflow_backfill_provider.core.scan.scan import VnodeRange
+from airflow_backfill_provider.core.status.differences import (
+    DifferenceKind,
+    DifferingKey,
+    VnodeChecksum,
+    VnodeDifference,
+    differing_vnodes,
+)
+from airflow_backfill_provider.core.status.verification import MOST_KEYS_KEPT, ComparedVnodes
+from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
+from airflow_backfill_provider.spark.row_hash import exact
+from airflow_backfill_provider.spark.spark_errors import comparison_errors
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+"""The character that Java writes in place of bytes that are not UTF-8."""
+
+_EXPECTED, _SIGN, _KIND = "__expected", "__sign", "__kind"
+
+
+def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
+    """
+    Compare both sides of some vnodes.
+
+    :raises VersionGoneError: if a version can no longer be read.
+    :raises VerificationFailedError: if a table cannot be read.
+    :raises MaterializedViewError: if the view has other columns.
+    """
+    started = time.monotonic()
+    job, pinned = sides.settings.definition, sides.pinned
+    with comparison_errors(f"the upstream {job.upstream.location} at version {pinned.upstream_version}"):
+        expected = sides.expected(vnodes)
+        schema = _columns_of(expected)
+        wanted = _checksums(expected)
+    with comparison_errors(f"the view {job.materialized_view} at version {pinned.view_version}"):
+        found = sides.found(vnodes, schema)
+        actual = _checksums(sides.comparable(vnodes, schema))
+        rows = sum(checksum.rows for checksum in actual.values())
+        removed = found.count() - rows if sides.reader.loses_rows else 0
+    differing = differing_vnodes(wanted, actual)
+    differences: tuple[VnodeDifference, ...] = ()
+    keys: tuple[DifferingKey, ...] = ()
+    if differing:
+        with comparison_errors(f"the view {job.materialized_view} or the upstream {job.upstream.location}"):
+            differences, keys = _details(sides, schema, expected, found, differing)
+    return ComparedVnodes(
+        first=vnodes[0],
+        last=vnodes[1],
+        expected_rows=sum(checksum.rows for checksum in wanted.values()),
+        found_rows=rows,
+        removed_rows=removed,
+        differences=differences,
+        keys=keys,
+        has_all_keys=len(keys) == sum(difference.keys for difference in differences),
+        seconds=time.monotonic() - started,
+        compared_at=dt.datetime.now(dt.UTC),
+    )
+
+
+def _columns_of(rows: DataFrame) -> StructType:
+    """Return the view's columns from rows with hashes."""
+    columns = rows.schema[ROW].dataType
+    if not isinstance(columns, StructType):
+        raise TypeError(f"the column {ROW} has the type {columns}, not a struct")
+    return columns
+
+
+def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
+    grouped = rows.groupBy(UNIT).agg(
+        F.count(F.lit(1)).alias("rows"),
+        *(_sum(F.col(name)).alias(f"sum{name}") for name in HASHES),
+        *(F.bit_xor(name).alias(f"parity{name}") for name in HASHES),
+    )
+    return {
+        row[UNIT]: VnodeChecksum(
+            rows=row["rows"],
+            sums=(int(row[f"sum{HASHES[0]}"]), int(row[f"sum{HASHES[1]}"])),
+            parities=(row[f"parity{HASHES[0]}"], row[f"parity{HASHES[1]}"]),
+        )
+        for row in grouped.collect()
+    }
+
+
+def _sum(value: Column) -> Column:
+    # A sum of longs would overflow.
+    return F.sum(value.cast("decimal(28,0)"))
+
+
+def _details(
+    sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
+) -> tuple[tuple[VnodeDifference, ...], tuple[DifferingKey, ...]]:
+    """Return the number of differing keys in each of some vnodes, and the first of them."""
+    keys = _differing_keys(sides, schema, expected, found, differing).persist()
+    try:
+        comparable = _comparable(sides, keys) if sides.reader.loses_rows else keys
+        counted = comparable.groupBy(UNIT, _KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
+        counts: dict[int, dict[str, int]] = {vnode: {} for vnode in differing}
+        for row in counted:
+            counts.setdefault(row[UNIT], {})[row[_KIND]] = row["keys"]
+        outputs = [F.col(f"__key_{number}") for number in range(len(sides.key))]
+        first = comparable.orderBy(UNIT, *outputs).limit(MOST_KEYS_KEPT).collect()
+    finally:
+        keys.unpersist()
+    order = sides.units.order
+    return (
+        tuple(
+            VnodeDifference(vnode=vnode, **kinds)
+            for vnode, kinds in sorted(counts.items())
+            if kinds or not sides.reader.loses_rows
+        ),
+        tuple(
+            DifferingKey(
+                kind=DifferenceKind(row[_KIND]), vnode=row[UNIT], key=key, columns=tuple(row["__columns"] or ())
+            )
+            for row in first
+            if (key := encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order)) is not None
+        ),
+    )
+
+
+def _comparable(sides: ComparedSides, keys: DataFrame) -> DataFrame:
+    """
+    Return differing keys without those of rows that the upstream has removed.
+
+    The two sides are read one after the other, and rows may be removed in between. So only what the upstream still has
+    after both were read is a row that the query does not give.
+
+    :param keys: persisted.
+    """
+    keys.count()
+    unexpected = F.col(_KIND) == str(DifferenceKind.UNEXPECTED)
+    left = sides.without_removed(keys.filter(unexpected), [f"__key_{number}" for number in range(len(sides.key))])
+    return keys.filter(~unexpected).unionAll(left)
+
+
+def _differing_keys(
+    sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
+) -> DataFrame:
+    """Return a row for each key that differs between the sides: its unit, kind, value, and differing columns."""
+    names = [field.name for field in schema.fields]
+    of_columns = {
+        f"__column_{number}": F.xxhash64(exact(F.col(ROW).getField(field.name), field.dataType))
+        for number, field in enumerate(schema.fields)
+    }
+
+    def side(rows: DataFrame, *, is_expected: bool) -> DataFrame:
+        return rows.filter(F.col(UNIT).isin(list(differing))).select(
+            F.lit(is_expected).alias(_EXPECTED),
+            F.lit(1 if is_expected else -1).alias(_SIGN),
+            UNIT,
+            *HASHES,
+            *(F.col(ROW).getField(output).alias(f"__key_{number}") for number, output in enumerate(sides.key)),
+            *(value.alias(name) for name, value in of_columns.items()),
+        )
+
+    rows = side(expected, is_expected=True).unionAll(side(found, is_expected=False))
+    keys = [f"__key_{number}" for number in range(len(sides.key))]
+    grouped = rows.groupBy(*keys).agg(
+        F.count_if(_EXPECTED).alias("__wanted"),
+        F.count_if(~F.col(_EXPECTED)).alias("__found"),
+        # If the sides disagree on the unit, take the query's.
+        F.max_by(UNIT, _EXPECTED).alias(UNIT),
+        *(F.sum(F.col(name).cast("decimal(28,0)") * F.col(_SIGN)).alias(name) for name in HASHES),
+        *(F.bit_xor(name).alias(name) for name in of_columns),
+    )
+    wanted, actual = F.col("__wanted"), F.col("__found")
+    unlike = reduce(lambda a, b: a | b, (F.col(name) != 0 for name in HASHES), wanted != actual)
+    kind = (
+        F.when(actual == 0, F.lit(str(DifferenceKind.MISSING)))
+        .when(wanted == 0, F.lit(str(DifferenceKind.UNEXPECTED)))
+        .when(actual > wanted, F.lit(str(DifferenceKind.REPEATED)))
+        .otherwise(F.lit(str(DifferenceKind.DIFFERENT)))
+    )
+    columns = F.array_compact(
+        F.array(*(F.when(F.col(hashed) != 0, F.lit(name)) for hashed, name in zip(of_columns, names, strict=True)))
+    )
+    fields = sides.units.order.fields
+    return grouped.filter(unlike).select(
+        UNIT,
+        kind.alias(_KIND),
+        *keys,
+        *(
+            _text(F.col(key), field).alias(f"__text_{n}")
+            for n, (key, field) in enumerate(zip(keys, fields, strict=True))
+        ),
+        F.when((wanted == 1) & (actual == 1), columns).alias("__columns"),
+    )
+
+
+def _text(value: Column, field: KeyField) -> Column:
+    """Return a key's value as text, independent of this machine's time zone."""
+    match field.kind:
+        case KeyKind.BINARY:
+            return F.lower(F.hex(value))
+        case KeyKind.TIMESTAMP | KeyKind.TIMESTAMP_NTZ:
+            return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
+        case _:
+            return value.cast("string")
+
+
+def encoded(texts: Sequence[str | None], order: KeyOrder) -> EncodedPosition | None:
+    """
+    Return a key in its recorded form.
+
+    :param texts: the values of its columns as text from Spark.
+    :returns: ``None`` if the key cannot be recorded, for example with a year after 9999; a repair then rewrites its
+        whole vnode.
+    """
+    if any(text is not None and _REPLACEMENT in text for text in texts):
+        # The replacement character makes it another key.
+        return None
+    try:
+        return order.encode(order.decode(texts))
+    except StateLayoutError:
+        return None

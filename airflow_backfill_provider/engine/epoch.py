@@ -1,0 +1,317 @@
+"""
+One epoch on Spark: the evaluator of its stages.
+
+:mod:`airflow_backfill_provider.core.epoch.stages` lists the stages in order. The changes are written before the chunk,
+because within one window a row may move from a key at or before the position into the chunk. Everything that can be
+refused is checked before the first write to the view.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cached_property
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
+from airflow_backfill_provider.core.epoch.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
+from airflow_backfill_provider.core.errors import MissingRowsError
+from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
+from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
+from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.lake.store.one_listing import one_listing
+from airflow_backfill_provider.shapes.base import Changes
+from airflow_backfill_provider.spark.net_changes import (
+    NO_CHANGES,
+    MeasuredChanges,
+    leaves_something,
+    measure_changes,
+    net_changes,
+    require_single,
+    with_cleared,
+)
+from airflow_backfill_provider.spark.spark_errors import epoch_errors
+from airflow_backfill_provider.strategies.reader import Chunk
+
+
+class EpochEvaluator:
+    """
+    Runs the stages of one epoch on Spark; each write happens once, however often the epoch is attempted.
+
+    :param tables: the job's tables.
+    :param since: the tables' versions after the previous epoch; ``None`` if there was none.
+    """
+
+    def __init__(self, tables: JobTables, barrier: Barrier, since: TableVersions | None) -> None:
+        self._tables = tables
+        self._barrier = barrier
+        self._since = since
+        self._rows = tables.job_rows
+        self._net: DataFrame | None = None
+        self._measured: MeasuredChanges = NO_CHANGES
+        self._chunks: dict[int, Chunk] = {}
+        self._opened = ExitStack()
+        self.seconds: dict[str, float] = {}
+
+    def run_epoch(self) -> EpochWrites:
+        """
+        Write the barrier's changes, then every part of its chunk.
+
+        :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
+        """
+        with self._guarded("epoch"):
+            self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
+            rows = self._write_parts()
+            self._take((stage_of(StageKind.READ_AHEAD),))
+        return EpochWrites(rows, self._measured.through, self.seconds, self._measured.rows_added)
+
+    def apply_changes(self) -> PartWrites:
+        """
+        Write the barrier's changes, for an epoch that several task runs share.
+
+        :raises BackfillError: as :meth:`run_epoch`.
+        """
+        with self._guarded("epoch"):
+            self._take(changes_stages(self._barrier, counts_chunk=False))
+        return PartWrites({0: self._measured.through}, self.seconds, self._measured.rows_added)
+
+    def read_chunk_part(self, part: int) -> PartWrites:
+        """
+        Write one part of the barrier's chunk; the changes must have been written.
+
+        :raises BackfillError: as :meth:`run_epoch`.
+        """
+        with self._guarded(f"part {part} of epoch"):
+            self._take((stage_of(StageKind.CHECK_TABLES),))
+            rows = self._write_part(part, self.seconds)
+        return PartWrites(rows, self.seconds)
+
+    @contextmanager
+    def _guarded(self, what: str) -> Iterator[None]:
+        """
+        Refuse an upstream other than the pinned one, before and after reading it; and names of other tables.
+
+        If the upstream is replaced in between, wrong rows may be written, but the epoch is not committed.
+        """
+        barrier, upstream = self._barrier, self._tables.upstream
+        with (
+            epoch_errors(f"{what} {barrier.epoch} of job {barrier.job}", tables=self._tables.reader.tables),
+            self._opened,
+        ):
+            require_same_upstream(self._tables.settings, self._tables.catalogs)
+            register_view(self._tables.settings, self._tables.catalogs)
+            upstream.require_same_history(barrier.upstream.end)
+            yield
+            upstream.require_same_history(barrier.upstream.end)
+
+    @cached_property
+    def _visible(self) -> Column:
+        """The condition that a row was read before the epoch."""
+        return self._rows.is_read(self._barrier.read_before)
+
+    # --------------------------------------------------------------------------------------------- the stages
+
+    def _take(self, stages: Iterable[Stage]) -> None:
+        visits = {
+            StageKind.CHECK_TABLES: self._check_tables,
+            StageKind.FIND_CHANGES: self._find_changes,
+            StageKind.COUNT_CHUNK: self._count_chunk,
+            StageKind.WRITE_CHANGES: self._write_changes,
+            StageKind.REPAIR: self._repair,
+            StageKind.KEEP_CHANGES: self._keep_changes,
+            StageKind.READ_AHEAD: self._read_ahead,
+        }
+        for stage in stages:
+            with stage.entered(self.seconds):
+                visits[stage.kind]()
+
+    def _check_tables(self) -> None:
+        table_versions(self._tables, self._barrier, self._since)
+
+    def _find_changes(self) -> None:
+        """Find the window's changes and count them; meanwhile, the strategy checks what it reads."""
+        # Either leaves a core idle at times, and the check of a large upstream's keys takes as long as the changes.
+        with ThreadPoolExecutor(max_workers=1) as checker:
+            checked = checker.submit(self._tables.reader.check, self._barrier)
+            self._count_changes()
+            checked.result()
+
+    def _count_changes(self) -> None:
+        barrier, rows = self._barrier, self._rows
+        net = self._net_changes()
+        if net is not None:
+            self._hold(net, measure_changes(rows, net, self._visible))
+            if self._measured.some_doubtful:
+                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist()
+                self._hold(net, measure_changes(rows, net, self._visible))
+            must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
+            if self._measured.some_appeared and must_be_single:
+                require_single(rows, net, barrier.upstream.to_offset)
+        if barrier.repair:
+            self._tables.writer.check_repair(barrier)
+
+    def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
+        self._opened.callback(net.unpersist)
+        self._net, self._measured = net, measured
+
+    def _net_changes(self) -> DataFrame | None:
+        """
+        Return the net changes that the epoch writes.
+
+        These are the changes of rows in the view, each after the offset that its row is as of, unless they wait, and
+        the changes that the strategy keeps.
+        """
+        tables, barrier, rows = self._tables, self._barrier, self._rows
+        if not barrier.has_changes:
+            return None
+        shown = barrier.view_before if barrier.publishes else ()
+        kept = tables.reader.wanted(self._visible, barrier)
+        if not (shown or kept is not None):
+            return None
+        after, to_offset = barrier.changes_after, barrier.upstream.to_offset
+        tables.upstream.require_used_columns(after, to_offset, tables.settings.upstream)
+        wanted = rows.after(shown)
+        if kept is not None:
+            wanted |= kept
+        net = net_changes(rows, after, to_offset, wanted)
+        if self._since is not None and shown and rows.reader.is_cleared(after, to_offset):
+            # As the previous epoch left it, so that every attempt deletes the same rows.
+            view = tables.view.table.read_at(self._since.view.version)
+            net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
+        return net.persist()
+
+    def _count_chunk(self) -> None:
+        """Count the chunk's rows, and check the total against the upstream."""
+        parts = range(len(self._barrier.parts))
+        for part in parts:
+            self._chunks[part] = self._opened.enter_context(self._chunk(part))
+        try:
+            self._settle()
+        except MissingRowsError as error:
+            others = {part: self._other_chunk(error, part) for part in parts}
+            if None in others.values() or not others:
+                raise
+            self._chunks = {part: other for part, other in others.items() if other is not None}
+            # If this chunk misses no row, an earlier one did, and the error stays.
+            self._settle()
+
+    def _settle(self) -> None:
+        rows_read = sum(sum(chunk.count().values()) for chunk in self._chunks.values())
+        present = self._barrier.rows_present(self._since, chunk=rows_read, added=self._measured.rows_added)
+        self._tables.account.settle(self._barrier, present)
+
+    def _write_changes(self) -> None:
+        if self._net is None or not self._measured.through:
+            return
+        tables, barrier = self._tables, self._barrier
+        shown = barrier.view_before if barrier.publishes else ()
+        changes = Changes(
+            net=self._net.filter(self._visible),
+            wanted=self._rows.after(shown) & self._visible,
+            measured=self._measured,
+        )
+        repairs = tables.settings.repairs_view(barrier)
+        tables.writer.write_changes(changes, tables.identity, barrier, repairs=repairs, since=self._since)
+
+    def _repair(self) -> None:
+        self._tables.writer.repair(self._tables.identity, self._barrier)
+
+    def _keep_changes(self) -> None:
+        """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""
+        if self._net is not None and self._measured.held_back:
+            held_back = self._net.filter(~self._visible & leaves_something(self._rows))
+            with timed(self.seconds, self._tables.settings.strategy):
+                self._tables.reader.keep(held_back, self._barrier, self._measured.held_back)
+        self._tables.reader.set_aside(self._barrier)
+
+    def _read_ahead(self) -> None:
+        self._tables.reader.read_ahead(self._barrier)
+
+    # ---------------------------------------------------------------------------------------------- the chunk
+
+    def _write_parts(self) -> dict[int, int]:
+        """Write all parts of the chunk in parallel, and return their rows by vnode."""
+        parts = range(len(self._barrier.parts))
+        timings: list[dict[str, float]] = [{} for _ in parts]
+        with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as writers:
+            writing = [writers.submit(self._write_part, part, timings[part]) for part in parts]
+        counts = [done.result() for done in writing]
+        for spent in timings:
+            for stage, took in spent.items():
+                self.seconds[stage] = max(self.seconds.get(stage, 0.0), took)
+        return _sum(counts)
+
+    def _write_part(self, part: int, seconds: dict[str, float]) -> dict[int, int]:
+        """Write one part of the chunk; return its rows by vnode."""
+        tables, barrier = self._tables, self._barrier
+        known = self._chunks.get(part)
+        with nullcontext(known) if known is not None else self._chunk(part) as chunk:
+            try:
+                if tables.view.has_chunk(part, tables.identity, barrier):
+                    chunk.require_sound()
+                return self._count_and_write(part, chunk, seconds)
+            except (PySparkException, Py4JError) as error:
+                other = self._other_chunk(error, part)
+                if other is None:
+                    raise
+        return self._count_and_write(part, other, seconds)
+
+    def _count_and_write(self, part: int, chunk: Chunk, seconds: dict[str, float]) -> dict[int, int]:
+        count, write = part_stages()
+        rows: dict[int, int] = {}
+
+        def counted() -> None:
+            with count.entered(seconds):
+                rows.update(chunk.count())
+
+        def written() -> None:
+            with write.entered(seconds):
+                # Commit a part without rows, too: a part without a commit may be given up.
+                tables, barrier = self._tables, self._barrier
+                tables.writer.write_part(chunk.rows(), part, tables.identity, barrier, since=self._since)
+
+        for step in (written, counted) if self._tables.reader.counts_while_writing else (counted, written):
+            step()
+        return rows
+
+    def _chunk(self, part: int) -> AbstractContextManager[Chunk]:
+        return self._tables.reader.chunk(self._barrier, self._ranges(part))
+
+    def _other_chunk(self, error: Exception, part: int) -> Chunk | None:
+        return self._tables.reader.chunk_after(error, self._barrier, self._ranges(part))
+
+    def _ranges(self, part: int) -> tuple[KeyRange, ...]:
+        """Return the ranges of a part of the chunk."""
+        return decoded(self._barrier.parts[part].ranges, self._rows.scan)
+
+
+def table_versions(tables: JobTables, barrier: Barrier, since: TableVersions | None) -> TableVersions:
+    """
+    Return the newest versions of the view and of the strategy's tables; refuse them if a foreign writer changed them.
+
+    :raises MaterializedViewError: if a foreign writer changed the view, unless the epoch repairs it.
+    :raises StateError: if a foreign writer changed a table of the strategy.
+    """
+    view, before = tables.view, since.view if since else None
+    with one_listing():
+        # Read the versions before the check: the next epoch checks all commits after them.
+        newest = view.require_ours(tables.identity, barrier, before)
+        if not tables.settings.repairs_view(barrier):
+            view.table.require_untouched(tables.identity, barrier, before)
+        return TableVersions(view=newest, strategy=tables.reader.require_untouched(barrier, since))
+
+
+def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """Add rows by vnode."""
+    total: Counter[int] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)

@@ -1,0 +1,214 @@
+"""The tables of a job's epochs on Spark: upstream, strategy, query and view combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes import KINDS as SHAPES
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.base import JobQuery, ViewWriter, WriterContext
+from airflow_backfill_provider.sources import Source, open_source, reader_of
+from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.spark.catalog import Catalogs
+from airflow_backfill_provider.spark.commit_safety import require_safe_commits
+from airflow_backfill_provider.spark.job_rows import JobRows, PlacedRows
+from airflow_backfill_provider.spark.row_account import RowAccount
+from airflow_backfill_provider.spark.session import pin_settings, write_no_checksums
+from airflow_backfill_provider.spark.view import MaterializedView
+from airflow_backfill_provider.strategies import KINDS as STRATEGIES
+from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_Incarnation = tuple[str, str]
+"""The folder of a job's control tables, and the incarnation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTables:
+    """
+    The tables that a job's epochs read and write.
+
+    :param job_rows: the upstream's rows that belong to the job.
+    :param account: checks the counted rows.
+    :param reader: the strategy's half on Spark.
+    :param writer: the shape's half on Spark.
+    :param catalogs: the session's catalogs, for the tables that the job names.
+    """
+
+    settings: JobSettings
+    upstream: Source
+    job_rows: JobRows
+    account: RowAccount
+    view: MaterializedView
+    identity: ViewIdentity
+    reader: HistoryReader
+    writer: ViewWriter
+    catalogs: Catalogs
+
+
+class _Last(Generic[Key, Value]):
+    """The value that was made last, kept as long as the same is asked for."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Key, Value] | None = None
+
+    def of(self, key: Key, make: Callable[[], Value]) -> Value:
+        """
+        Return the value of a key.
+
+        :param key: compared, and not hashed.
+        :param make: makes the value, if the last one is of another key.
+        """
+        # Parts of a chunk are read by threads, so another one may forget or replace what is kept.
+        kept = self._kept
+        if kept is None or kept[0] != key:
+            kept = self._kept = key, make()
+        return kept[1]
+
+    def forget(self) -> None:
+        """Forget the value."""
+        self._kept = None
+
+
+class TableOpener:
+    """
+    Opens the tables of jobs in a session, and caches what is slow to open.
+
+    :param spark: the session.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None) -> None:
+        self._spark = spark
+        self._storage_options = storage_options
+        self.catalogs = Catalogs(spark)
+        self._rows: _Last[tuple[JobRows, Offset], DataFrame] = _Last()
+        self._places: _Last[_Incarnation, DataFrame] = _Last()
+        self._accounts: _Last[tuple[_Incarnation, JobRows], RowAccount] = _Last()
+        self._upstreams: _Last[_Incarnation, Source] = _Last()
+
+    def open(self, settings: JobSettings) -> JobTables:
+        """Return a job's tables, with the session's settings pinned."""
+        # Other code may have changed the session since this engine or its last epoch started.
+        pin_settings(self._spark)
+        job = settings.definition
+        upstream = self._upstream_of(settings)
+        job_rows = self._rows_of(settings, upstream)
+        # The last account is cached with its counts, and keeps its upstream open.
+        account = self._accounts.of(
+            (_incarnation(settings), job_rows), lambda: RowAccount(settings, job_rows, upstream)
+        )
+        context = ReaderContext(
+            spark=self._spark,
+            settings=settings,
+            job_rows=job_rows,
+            upstream=upstream,
+            rows_at=partial(self._rows_at, job_rows),
+            account=account,
+            storage_options=self._storage_options,
+        )
+        return JobTables(
+            settings=settings,
+            upstream=upstream,
+            job_rows=job_rows,
+            account=account,
+            view=self.view(job),
+            identity=ViewIdentity.of(settings),
+            reader=STRATEGIES.named(settings.strategy).reader(context),
+            writer=self.writer(job, settings.shape, settings.upstream, job_rows),
+            catalogs=self.catalogs,
+        )
+
+    def open_own(self, settings: JobSettings, barrier: Barrier) -> JobTables:
+        """Return a job's tables; the view must belong to the incarnation."""
+        tables = self.open(settings)
+        tables.view.require_ours(tables.identity, barrier, None)
+        return tables
+
+    def upstream(self, job: BackfillJob) -> Source:
+        """Return a job's upstream."""
+        return open_source(job.upstream, self._storage_options)
+
+    def _upstream_of(self, settings: JobSettings) -> Source:
+        """Return the upstream of a created job, as the last epoch left it open if it serves several epochs."""
+
+        def opened() -> Source:
+            return self.upstream(settings.definition).as_created(settings.upstream)
+
+        last = self._upstreams.of(_incarnation(settings), opened)
+        return last if last.serves_several_epochs else opened()
+
+    def reader(self, job: BackfillJob, upstream: Source) -> SourceReader:
+        """Return the reader of a job's opened upstream."""
+        return reader_of(job.upstream, upstream, self._spark)
+
+    def _rows_of(self, settings: JobSettings, upstream: Source) -> JobRows:
+        """
+        Return the upstream's rows that belong to a job, in the order of positions.
+
+        :param upstream: the job's upstream, which keeps open what it has read of a log.
+        """
+        job = settings.definition
+        reader, placed = self.reader(job, upstream), self.placed(settings, upstream)
+        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed)
+
+    def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
+        """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
+        read = STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
+        # Kept for the reason that :meth:`_rows_at` gives.
+        return None if read is None else partial(self._places.of, _incarnation(settings), read)
+
+    def forget(self) -> None:
+        """Forget what reads tables: these may be gone, and are found or made again when they are opened anew."""
+        self._rows.forget()
+        self._places.forget()
+        self._upstreams.forget()
+        self._accounts.forget()
+
+    def view(self, job: BackfillJob) -> MaterializedView:
+        """
+        Return a job's view, to write to it.
+
+        :raises UnsafeCommitsError: if commits to it, or to the strategy's tables in the job's folder, may be lost.
+        """
+        written = [job.view_location, job.state]
+        require_safe_commits(self._spark, written)
+        write_no_checksums(self._spark, written)
+        return MaterializedView(self._spark, job.view_location, self._storage_options)
+
+    def writer(self, job: BackfillJob, shape: str, upstream: ResolvedUpstream, job_rows: JobRows) -> ViewWriter:
+        """Return the writer of a job's view."""
+        return SHAPES.named(shape).writer(
+            WriterContext(
+                spark=self._spark,
+                job=job,
+                query=JobQuery.of(job, query_of(job), upstream),
+                job_rows=job_rows,
+                view=self.view(job),
+            )
+        )
+
+    def _rows_at(self, job_rows: JobRows, offset: Offset) -> DataFrame:
+        """
+        Return the rows as of an offset.
+
+        The last offset's data frame is cached, because the rows at an offset never change, and Delta lists the files
+        again for each data frame, which takes longer than the rest of planning.
+        """
+        return self._rows.of((job_rows, offset), partial(job_rows.at, offset))
+
+
+def _incarnation(settings: JobSettings) -> _Incarnation:
+    return settings.job["state"], settings.incarnation

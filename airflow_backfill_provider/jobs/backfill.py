@@ -1,0 +1,272 @@
+"""
+One job with its tables, for the command line, the operators and the Spark applications.
+
+Opening a job reads nothing; every method reads the current state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.failures import EpochFailure
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
+from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
+from airflow_backfill_provider.core.status.verified_state import VerifiedState
+from airflow_backfill_provider.core.status.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
+from airflow_backfill_provider.lake.store.real_folders import require_apart
+from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
+from airflow_backfill_provider.sources import Source, open_source
+from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.state.verifications import Verifications
+from airflow_backfill_provider.strategies import KINDS
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """
+    A job, its control tables and its upstream.
+
+    :param job: the definition.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    job: BackfillJob
+    storage_options: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """
+        Refuse a job without a folder for control tables, or with tables in a location that is not allowed.
+
+        :raises InvalidJobError: if no folder is given, and the view has no location beside which there is a default; or
+            if a folder lies in another one through a symbolic link.
+        :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.lake.store.allowed_roots.require_allowed`.
+        """
+        if not self.job.state:
+            raise InvalidJobError(
+                f"state: is required, because {self.job.view_name} is a name in a catalog, so no folder of the view is "
+                "known to put the control tables beside; give a folder, or give view_path"
+            )
+        require_allowed(self.job)
+        require_apart(self.job)
+
+    @classmethod
+    def at(cls, state: str, storage_options: Mapping[str, str] | None = None) -> Backfill:
+        """
+        Open a created job by the location of its control tables alone.
+
+        :raises JobNotCreatedError: if there is none.
+        :raises LocationNotAllowedError: if their location is not allowed.
+        """
+        require_location_allowed("state", state)
+        settings = BackfillStore(state, storage_options).settings()
+        return cls(BackfillJob(**settings.job), storage_options)
+
+    @cached_property
+    def store(self) -> BackfillStore:
+        """The job's control tables."""
+        return BackfillStore(self.job.state, self.storage_options)
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """The results of the job's verifications."""
+        return self.store.verifications
+
+    @property
+    def upstream(self) -> Source:
+        """
+        The table that the job reads. If the job names it in a catalog, its location is that in the settings.
+
+        :raises JobNotCreatedError: if that location is not known yet.
+        """
+        if self.job.upstream.is_placed:
+            return self._upstream_of_definition
+        if not self.store.created():
+            raise JobNotCreatedError(
+                f"job {self.job.name} names {self.job.upstream.catalog_table} in a catalog, and its location is found "
+                "when the job is created; create it first, or give upstream.path, too"
+            )
+        # A rebuild may find the table of this name at another location, so the source is not kept.
+        return open_source(self.store.settings().definition.upstream, self.storage_options)
+
+    @cached_property
+    def _upstream_of_definition(self) -> Source:
+        return open_source(self.job.upstream, self.storage_options)
+
+    @property
+    def successor(self) -> Backfill | None:
+        """The rebuild that grows beside the job's view, as a job of its own; ``None`` if there is none."""
+        return self.successor_by(self.store.settings())
+
+    def successor_by(self, settings: JobSettings) -> Backfill | None:
+        """Return the rebuild that grows beside the job's view, by settings that were read already."""
+        found = settings.successor
+        return None if found is None else Backfill(BackfillJob(**found.growing), self.storage_options)
+
+    def settings(self) -> JobSettings:
+        """
+        Return the settings in force, even if this definition was edited after the job was created.
+
+        :raises JobNotCreatedError: if it was not created.
+        :raises InvalidJobError: if the control tables belong to another job.
+        """
+        settings = self.store.settings()
+        if settings.job["name"] != self.job.name:
+            raise InvalidJobError(
+                f"state: {self.job.state} holds the control tables of job {settings.job['name']}, not of "
+                f"{self.job.name}; give each job its own folder"
+            )
+        return settings
+
+    def require_created(self) -> JobSettings:
+        """
+        Return the settings of a job that was created with exactly this definition.
+
+        :raises JobNotCreatedError: if it was not created.
+        :raises InvalidJobError: if it was created with another definition.
+        """
+        return creation.require_job(self.job, self.store)
+
+    def status(self, clock: Clock = utc_now) -> JobStatus:
+        """
+        Describe the job as it is now.
+
+        :raises JobNotCreatedError: if it was not created.
+        """
+        return self.read().status(clock)
+
+    def read(self) -> ReadBackfill:
+        """
+        Read the control tables as they are now, and the state of the upstream's change feed.
+
+        :raises JobNotCreatedError: if the job was not created.
+        """
+        settings = self.store.settings()
+        last = self.store.last_epoch()
+        # Two more than the speed needs: an uncommitted barrier, and the one before the window.
+        barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
+        state = self.store.state()
+        return ReadBackfill(
+            settings=settings,
+            state=state,
+            barriers=tuple(barriers),
+            commits=tuple(commits),
+            failures=tuple(self.store.failures(since_epoch=last)),
+            feed=self._read_feed(settings, state, barriers, commits),
+            lost_view=self._lost_view(settings, commits),
+            rebuild=self._read_rebuild(settings),
+            **self._read_verifications(settings),
+        )
+
+    def _lost_view(self, settings: JobSettings, commits: Sequence[EpochCommit]) -> str:
+        """Return why the view is not the one that the last epoch left; empty if it is."""
+        ours = [commit for commit in commits if commit.incarnation == settings.incarnation]
+        return why_view_is_lost(settings, ours[-1].tables if ours else None, self.storage_options)
+
+    def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
+        """Read the rebuild that grows beside the view, if there is one and its tables are created."""
+        successor = self.successor_by(settings)
+        return successor.read() if successor is not None and successor.store.created() else None
+
+    def _read_feed(
+        self,
+        settings: JobSettings,
+        state: BackfillState,
+        barriers: Sequence[Barrier],
+        commits: Sequence[EpochCommit],
+    ) -> ChangeFeed:
+        """Return what the job still needs of the upstream: its changes, and files while the job reads these."""
+        read = read_up_to(settings, barriers, commits)
+        if read is not None:
+            strategy = KINDS.named(settings.strategy)
+            self.upstream.note_read(strategy.read_of_splits(settings, state, read))
+        feed = self.upstream.change_feed(
+            read,
+            changes_needed_after(settings, barriers, commits),
+            created_on=settings.upstream,
+            reached=reached_point(settings, barriers),
+        )
+        files = self.upstream.numbered_files
+        needed = KINDS.named(settings.strategy).files_needed(settings, state)
+        if files is None or needed is None or feed.replaced or settings.cancelled:
+            return feed
+        removal = files.first_removal(needed, feed.latest)
+        return feed if removal is None else feed.needing(*removal)
+
+    def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
+        """Read the results of verifications; if that fails, return the reason, so that the rest is still shown."""
+        try:
+            verified = self.verifications.newest_finished(settings.incarnation)
+            waits = self.verifications.waiting(settings.incarnation) is not None
+        except BackfillError as error:
+            return {"verification_problem": str(error)}
+        return {
+            "verified": None if verified is None else VerifiedState.of(verified),
+            "verification_waits": waits,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackfill:
+    """
+    The contents of a job's tables at one moment.
+
+    :param barriers: the newest barriers, ascending.
+    :param commits: their commits.
+    :param failures: the recorded failures of the newest barrier.
+    :param feed: how long the changes that they have not read are kept.
+    :param lost_view: why the view is not the one that the last epoch left; empty if it is.
+    :param verified: the result of the newest finished verification, if there is one.
+    :param verification_waits: whether a verification is requested and waits.
+    :param verification_problem: why these two are unknown, if they are.
+    :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
+    """
+
+    settings: JobSettings
+    state: BackfillState
+    barriers: tuple[Barrier, ...]
+    commits: tuple[EpochCommit, ...]
+    failures: tuple[EpochFailure, ...] = ()
+    feed: ChangeFeed
+    lost_view: str = ""
+    verified: VerifiedState | None = None
+    verification_waits: bool = False
+    verification_problem: str | None = None
+    rebuild: ReadBackfill | None = None
+
+    def status(self, clock: Clock = utc_now) -> JobStatus:
+        """Describe the job, vnode by vnode."""
+        status = job_status(settings=self.settings, state=self.state, **self._seen(clock))
+        return status.model_copy(update=self._rebuild(clock))
+
+    def summary(self, clock: Clock = utc_now) -> JobSummary:
+        """Describe the job, all vnodes together; fast even with tens of thousands of vnodes."""
+        summary = job_summary(settings=self.settings, state=self.state, **self._seen(clock))
+        return summary.model_copy(update=self._rebuild(clock))
+
+    def _rebuild(self, clock: Clock) -> dict[str, JobSummary]:
+        return {} if self.rebuild is None else {"rebuild": self.rebuild.summary(clock)}
+
+    def _seen(self, clock: Clock) -> dict[str, Any]:
+        return {
+            "barriers": self.barriers,
+            "commits": self.commits,
+            "failures": self.failures,
+            "feed": self.feed,
+            "lost_view": self.lost_view,
+            "now": clock(),
+            "verified": self.verified,
+            "verification_waits": self.verification_waits,
+            "verification_problem": self.verification_problem,
+        }

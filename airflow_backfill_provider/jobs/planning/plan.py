@@ -1,0 +1,238 @@
+"""The dry run: what creating and running a job would do, before anything is written and without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.clock import utc_now
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, initial_settings_of
+from airflow_backfill_provider.core.job.rate_limit import RateLimit
+from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
+from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.scan.scan import rows_read
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
+from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.sources.description import UpstreamDescription
+from airflow_backfill_provider.strategies import KINDS
+from airflow_backfill_provider.strategies.base import ChunkInputs
+from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
+from airflow_backfill_provider.strategies.cost import CostEstimate
+from airflow_backfill_provider.strategies.in_place_chunk import next_chunk
+from airflow_backfill_provider.strategies.inputs import epochs_of
+
+
+class BackfillPlan(BaseModel):
+    """
+    The plan of a backfill.
+
+    :param created: whether the job exists; if it does, the plan covers only what is left.
+    :param reason: why this strategy was chosen.
+    :param estimates: strategy → the cost of the whole backfill under it.
+    :param offset_name: what an offset of the upstream is called, such as ``version``.
+    :param rows: the upstream's rows, from the log's statistics.
+    :param rows_left: the rows that are not read yet.
+    :param bytes: the size of the upstream's data files, all columns.
+    :param epochs: the number of epochs that read the rest; ``None`` while the job is paused.
+    :param rate_limit: the rate limit in the settings.
+    :param effective_rate_limit: the rate limit of the next epoch, in rows; ``None`` is unlimited.
+    :param rate_limit_reason: why the next epoch has this limit; empty if it is that in the settings.
+    :param parallelism: the number of task runs that share an epoch.
+    :param last_epochs: what epochs do after all rows are read, before the view is finished; empty if nothing.
+    :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    created: bool
+    strategy: str
+    reason: str
+    estimates: dict[str, CostEstimate]
+    upstream_version: Offset
+    offset_name: str = "version"
+    files: int
+    rows: int
+    rows_left: int
+    bytes: int
+    rate_limit: RateLimit
+    effective_rate_limit: int | None
+    rate_limit_reason: str
+    parallelism: int
+    epochs: int | None
+    last_epochs: str = ""
+    first_epoch_files: int
+    first_epoch_rows_scanned: int
+    first_epoch_bytes: int
+    warnings: tuple[str, ...]
+
+
+def make_plan(backfill: Backfill) -> BackfillPlan:
+    """
+    Plan the rest of a job.
+
+    :raises BackfillError: if the definition or the upstream cannot be used.
+    """
+    job, upstream = backfill.job, backfill.upstream
+    described = upstream.at()
+    resolved = creation.resolve_upstream(job, described)
+    created = backfill.store.created()
+    if created:
+        settings = backfill.require_created()
+        job = job.model_copy(update=initial_settings_of(settings))
+    choice = choose_strategy(job, upstream, described)
+    outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
+    files = upstream.blocks(described.offset, described.key_order(job.upstream.key))
+    rows = sum(file.row_count for file in files)
+    rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
+    return BackfillPlan(
+        name=job.name,
+        created=created,
+        strategy=outlook.strategy,
+        reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
+        estimates=dict(choice.estimates),
+        upstream_version=described.offset,
+        offset_name=job.upstream.offset_name,
+        files=len(files),
+        rows=rows,
+        rows_left=rows_left,
+        bytes=sum(file.size for file in files),
+        rate_limit=outlook.rate_limit,
+        effective_rate_limit=outlook.limit.rows,
+        rate_limit_reason=outlook.limit.chosen.reason,
+        parallelism=outlook.parallelism,
+        epochs=0
+        if outlook.completed
+        else epochs_of(rows_left, job.rate, first=outlook.limit.rows, row_bytes=mean_row_bytes(files))
+        if outlook.reads
+        else None,
+        last_epochs=outlook.last_epochs,
+        first_epoch_files=sum(part.scanned_files for part in outlook.parts),
+        first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
+        first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
+        warnings=(
+            *([described.unfinished] if described.unfinished else []),
+            *outlook.warnings,
+            *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
+            *(() if created else _view_warnings(backfill)),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlook:
+    """
+    The strategy of a job, and what the next epoch would read.
+
+    :param rows: all rows that the job has to read.
+    :param last_epochs: what epochs do afterwards, before the view is finished.
+    """
+
+    strategy: str
+    rate_limit: RateLimit
+    limit: NextLimit
+    parallelism: int
+    reads: bool
+    completed: bool
+    rows: int
+    rows_read: int
+    parts: Sequence[ChunkPart]
+    last_epochs: str
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The planner's warnings."""
+        return tuple(warning for part in self.parts for warning in part.warnings)
+
+
+def _of_created(backfill: Backfill, described: UpstreamDescription) -> _Outlook:
+    settings = backfill.require_created()
+    described.require_as_created(settings.upstream)
+    previous = backfill.store.newest_barrier(settings)
+    return _outlook(backfill, settings, backfill.store.state(), described, previous)
+
+
+def _of_new(
+    backfill: Backfill, described: UpstreamDescription, resolved: ResolvedUpstream, choice: StrategyChoice
+) -> _Outlook:
+    settings = creation.new_settings(
+        backfill.job,
+        choice.strategy,
+        described,
+        resolved,
+        start=choice.strategy.planned_start(backfill.job.name, backfill.upstream, described),
+        requested_by="",
+        requested_at=utc_now(),
+    )
+    return _outlook(backfill, settings, settings.scan.initial(0), described, None)
+
+
+def _outlook(
+    backfill: Backfill,
+    settings: JobSettings,
+    state: BackfillState,
+    described: UpstreamDescription,
+    previous: Barrier | None,
+) -> _Outlook:
+    limit = next_limit(
+        settings,
+        previous,
+        described.offset,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        completed=state.completed,
+        changes=_changes_since(backfill, previous),
+    )
+    plan = next_chunk(
+        ChunkInputs(
+            settings=settings,
+            rate_limit=limit.rows,
+            state=state,
+            upstream=backfill.upstream,
+            kept_up_to=previous.kept_up_to_after if previous else settings.first_offset,
+            offset=described.offset,
+            newest=described.offset,
+            previous=previous,
+            storage_options=backfill.storage_options,
+        )
+    )
+    strategy = KINDS.named(settings.strategy)
+    reached = previous.upstream.to_offset if previous else settings.first_window_after
+    replay = strategy.replay(state, previous, described.offset.distance_from(reached))
+    return _Outlook(
+        strategy=settings.strategy,
+        rate_limit=settings.rate_limit,
+        limit=limit,
+        parallelism=settings.parallelism,
+        reads=settings.reads_snapshot,
+        completed=state.completed,
+        rows=plan.row_count,
+        rows_read=rows_read(settings.scan, state),
+        parts=plan.parts,
+        last_epochs="" if state.completed else strategy.last_epochs(replay),
+    )
+
+
+def _changes_since(backfill: Backfill, previous: Barrier | None) -> list[JobSettings]:
+    """Return the settings' records that no barrier has yet; none if no barrier is pinned."""
+    if previous is None:
+        return []
+    history = backfill.store.settings_history()
+    return [record for record in history if record.sequence > previous.settings_sequence]
+
+
+def _view_warnings(backfill: Backfill) -> list[str]:
+    view = backfill.job.view_location
+    if not view:
+        return []
+    if not DeltaTable.is_deltatable(view, storage_options=options_of(view, backfill.storage_options)):
+        return []
+    return [f"there is already a table at {view}; create refuses it if it does not belong to this job"]

@@ -1,0 +1,87 @@
+"""Describes a plan in words, with the same text in the terminal and in Airflow's UI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.job.rate_limit import described_limit
+from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
+from airflow_backfill_provider.strategies import KINDS
+from airflow_backfill_provider.strategies.inputs import BYTES_PER_SECOND, SECONDS_PER_APPLICATION
+
+COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "applications", "hours")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """
+    A plan in words.
+
+    :param heading: the job, and whether it is created.
+    :param facts: names and values of the plan; warnings come last.
+    :param costs: the cost of a whole backfill, a row for each strategy with the columns :data:`COST_COLUMNS`.
+    :param inputs: the assumptions of the estimate.
+    :param closing: what the plan did not check; may be empty.
+    """
+
+    heading: str
+    facts: tuple[tuple[str, str], ...]
+    costs: tuple[tuple[str, ...], ...]
+    basis: str
+    closing: str
+
+
+def describe_plan(plan: BackfillPlan) -> PlanText:
+    """Describe a plan in words."""
+    return PlanText(
+        heading=f"{plan.name}: {'created already; the rest of it' if plan.created else 'not created yet'}",
+        facts=(*_facts(plan), *(("warning", warning) for warning in plan.warnings)),
+        costs=tuple(
+            (
+                strategy,
+                f"{cost.rows:,}",
+                text.size(cost.bytes),
+                f"{cost.epochs:,}",
+                f"{cost.spark_runs:,}",
+                f"{cost.hours:,.2f}",
+            )
+            for strategy, cost in plan.estimates.items()
+        ),
+        basis=f"hours are a rough estimate: {BYTES_PER_SECOND // 1_000_000} MB/s for each parallel task run, and "
+        f"{SECONDS_PER_APPLICATION} s for each Spark application",
+        closing=""
+        if plan.created
+        else "nothing was written; create also checks the query's names and types, and the keys",
+    )
+
+
+def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
+    strategy = KINDS.named(plan.strategy)
+    limit = described_limit(plan.rate_limit, plan.effective_rate_limit, plan.rate_limit_reason)
+    size = f"{text.rows(plan.rows)}, {text.size(plan.bytes)} in {text.files(plan.files)}"
+    facts = [
+        ("strategy", f"{plan.strategy}: {plan.reason}"),
+        ("upstream", f"{size} as of {plan.offset_name} {plan.upstream_version}"),
+        ("rate limit", limit),
+        ("to read", f"{text.rows(plan.rows_left)}{_in_epochs(plan)}"),
+    ]
+    if plan.parallelism > 1:
+        facts.append(("parallel", f"{plan.parallelism} task runs share each epoch"))
+    if plan.epochs and plan.first_epoch_files:
+        files = strategy.files_read(plan.first_epoch_files, plan.files)
+        scanned = f"{text.rows(plan.first_epoch_rows_scanned)}, {text.size(plan.first_epoch_bytes)}"
+        facts.append(("next epoch", f"reads {files} ({scanned})"))
+    elif plan.epochs and not plan.created and (first := strategy.first_chunk()):
+        facts.append(("next epoch", first))
+    if plan.last_epochs:
+        facts.append(("afterwards", plan.last_epochs))
+    return facts
+
+
+def _in_epochs(plan: BackfillPlan) -> str:
+    if plan.epochs is None:
+        return "; paused: no epoch reads any of it"
+    if plan.epochs == 0:
+        return "; the backfill is complete, so epochs only apply changes"
+    return f" in {'one epoch' if plan.epochs == 1 else f'about {plan.epochs:,} epochs'}"

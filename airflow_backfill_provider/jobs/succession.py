@@ -1,0 +1,247 @@
+"""
+A rebuild that keeps the former view in service until it can take its place.
+
+The successor is a job of its own: it has its own control tables and its own view, in a folder below the job's control
+tables, and its epochs are like those of any job. Meanwhile the job's own epochs keep the served view fresh. Once every
+vnode of the successor is Completed and its view is as new as the served one, the job's next request for a barrier hands
+over: the job becomes the successor's incarnation, with the successor's state, and its first epoch replaces the served
+view's rows by the successor's, in one commit. So a reader sees the old view whole or the new one whole.
+
+The handover is pinned like everything else that an epoch depends on: the settings name the version of the successor's
+view and the point of the upstream's history that it is as of. After a crash at any point, the next request continues.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import replace
+
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch.engine import Engine
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange, initial_settings_of
+from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.succession import FirstRows, Successor
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies.choice import choose_strategy
+
+
+def grow_successor(
+    job: BackfillJob,
+    *,
+    store: BackfillStore,
+    upstream: Source,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Begin a rebuild that takes the view's place once it is finished; until then the view stays as it is.
+
+    Asking again for the same definition completes what a crash left. Another definition replaces the successor.
+
+    :returns: the settings of the successor.
+    :raises InvalidJobError: if the job is wrong, or moves the view.
+    :raises NotFinishedError: if the view is not finished, so that there is nothing whole to keep in service.
+    :raises JobCancelledError: if the job was cancelled, so that no epoch keeps the view fresh.
+    """
+    before = store.settings()
+    creation.require_same_job(job, before, store)
+    _require_served(before)
+    if kept := job.upstream.kept_for_job:
+        raise InvalidJobError(
+            f"upstream: job {job.name} keeps {kept} with its control tables, and a rebuild beside the view cannot hand "
+            "that over; rebuild without --keep-serving"
+        )
+    wanted = job.model_dump(mode="json")
+    if before.successor is None or before.successor.job != wanted:
+        creation.check_job(job, upstream, engine, store.incarnations())
+        successor = _new_successor(job, upstream)
+
+        def change(settings: JobSettings) -> JobSettings:
+            _require_served(settings)
+            return settings.changed(
+                SettingsChange.GROW_SUCCESSOR, requested_by=requested_by, requested_at=clock(), successor=successor
+            )
+
+        store.change_settings(change)
+        delete_unused(store)
+    return create_successor(store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock)
+
+
+def create_successor(
+    store: BackfillStore,
+    *,
+    upstream: Source,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Create the tables of the successor that the settings ask for, as far as they don't exist.
+
+    :raises BackfillError: as :func:`~airflow_backfill_provider.jobs.creation.create_job`.
+    """
+    found = store.settings().successor
+    if found is None:
+        raise InvalidJobError(f"the job at {store.location} has no successor; rebuild it with --keep-serving first")
+    return creation.create_job(
+        BackfillJob(**found.growing),
+        store=store_of(found, store),
+        upstream=upstream,
+        engine=engine,
+        requested_by=requested_by,
+        clock=clock,
+    )
+
+
+def hand_over(
+    store: BackfillStore, settings: JobSettings, served: Offset, *, requested_by: str, now: dt.datetime
+) -> bool:
+    """
+    Make the successor's incarnation the job's own, if the successor is finished and its view is as new as the served.
+
+    The first epoch of the incarnation writes the rows.
+
+    :param settings: the settings in force; no barrier of theirs waits for its commit.
+    :param served: the upstream's offset that the served view is at.
+    :returns: whether the settings changed.
+    """
+    successor = settings.successor
+    if successor is None:
+        return False
+    theirs = store_of(successor, store)
+    if not theirs.created():
+        return False
+    grown = theirs.settings()
+    newest = theirs.newest_barrier(grown)
+    commit = None if newest is None else theirs.commit_of(newest.epoch)
+    if newest is None or commit is None or not commit.completed:
+        return False
+    # Offsets of two tables cannot be compared. If the upstream was replaced, no epoch keeps the served view fresh.
+    if grown.upstream.table_id == settings.upstream.table_id and newest.upstream.to_offset < served:
+        return False
+    location = str(successor.growing["materialized_view"])
+    written = commit.view_version
+    if written is None:
+        written = DeltaLog(location, store.storage_options).newest().version
+    first_rows = FirstRows(point=newest.upstream.end, location=location, version=written, folder=successor.folder)
+    follower = following(
+        settings,
+        SettingsChange.HAND_OVER,
+        grown.model_copy(update={"job": successor.job}),
+        first_rows,
+        base_epoch=store.last_epoch(),
+        requested_by=requested_by,
+        now=now,
+    )
+    return succeed(store, settings, follower, theirs.state())
+
+
+def following(
+    before: JobSettings,
+    change: SettingsChange,
+    origin: JobSettings,
+    first_rows: FirstRows,
+    *,
+    base_epoch: int,
+    requested_by: str,
+    now: dt.datetime,
+) -> JobSettings:
+    """
+    Return the settings of an incarnation whose rows are there already.
+
+    :param before: the settings in force.
+    :param origin: the settings that the rows come from; the incarnation goes on with them.
+    """
+    return before.changed(
+        change,
+        requested_by=requested_by,
+        requested_at=now,
+        job=origin.job,
+        strategy=origin.strategy,
+        shape=origin.shape,
+        upstream=origin.upstream,
+        view_columns=origin.view_columns,
+        incarnation=origin.incarnation,
+        state_table=creation.state_table_of(origin.incarnation),
+        base_epoch=base_epoch,
+        start=origin.start,
+        offset_at_creation=origin.offset_at_creation,
+        **initial_settings_of(origin),
+        cancelled=False,
+        finished_epoch=None,
+        repair_sequence=0,
+        successor=None,
+        first_rows=first_rows,
+    )
+
+
+def succeed(store: BackfillStore, before: JobSettings, follower: JobSettings, state: BackfillState) -> bool:
+    """
+    Make an incarnation whose rows are there already the job's own, unless the settings changed meanwhile.
+
+    The state comes first, because nothing could restore it once the settings are in force.
+
+    :param before: the settings in force.
+    :param follower: the settings that follow them.
+    :param state: the state that the incarnation begins with, of whatever epoch.
+    :returns: whether the incarnation is the job's own.
+    """
+    store.begin_state(follower, replace(state, epoch=follower.base_epoch))
+    reached(CrashPoint.AFTER_SUCCESSION_STATE)
+
+    def change(current: JobSettings) -> JobSettings | None:
+        return None if current.sequence != before.sequence else follower
+
+    in_force = store.change_settings(change)
+    reached(CrashPoint.AFTER_SUCCESSION_SETTINGS)
+    return in_force.incarnation == follower.incarnation
+
+
+def _require_served(settings: JobSettings) -> None:
+    if settings.cancelled:
+        raise JobCancelledError(
+            f"job {settings.job['name']} was cancelled, so no epoch keeps its view fresh; rebuild it without "
+            "--keep-serving"
+        )
+    if settings.finished_epoch is None:
+        raise NotFinishedError(
+            f"the view of job {settings.job['name']} is not finished, so there is no whole view to keep in service; "
+            "finish it first, or rebuild without --keep-serving"
+        )
+
+
+def _new_successor(job: BackfillJob, upstream: Source) -> Successor:
+    token = creation.new_incarnation()
+    folder = f"{job.state}/successor_{token}"
+    return Successor(
+        folder=folder,
+        job=job.model_dump(mode="json"),
+        growing=_growing(job, folder, upstream).model_dump(mode="json"),
+    )
+
+
+def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
+    """
+    Return the definition of the job that grows in a folder.
+
+    Nobody reads its view, so changes may wait until it is finished, if a strategy can read the upstream that way.
+    """
+    fields = {name: getattr(job, name) for name in type(job).model_fields}
+    elsewhere = {**fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
+    try:
+        hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})
+        choose_strategy(hidden, upstream, upstream.at())
+    except InvalidJobError:
+        return BackfillJob(**elsewhere)
+    return hidden

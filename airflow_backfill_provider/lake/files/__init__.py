@@ -1,0 +1,1 @@
+"""Data files of a Delta table: keys, counts, rows."""

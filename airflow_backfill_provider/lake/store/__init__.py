@@ -1,0 +1,1 @@
+"""Where tables lie: folders, object stores, their options and answers."""

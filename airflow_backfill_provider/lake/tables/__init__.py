@@ -1,0 +1,1 @@
+"""Delta tables as a whole: identity, properties, what is left of them."""

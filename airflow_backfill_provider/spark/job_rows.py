@@ -1,0 +1,294 @@
+"""
+The job's rows of its upstream on Spark: the used columns, each row's vnode, and the changes.
+
+The source reads the rows and changes; see :mod:`airflow_backfill_provider.sources.reader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.epoch.barrier import PinnedRange, PinnedRead, decoded
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.errors import DuplicateKeyError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.columns import OwnColumns, names_within, own_columns
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.splits import SplitRange
+from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.created_types import as_created
+from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping
+
+HASHES_IN_MEMORY = 25_000_000
+"""The most key hashes, of eight bytes each, that are counted in the driver's memory; it needs three times as much."""
+
+_CHANGE_TYPE, _OFFSET = "change_type", "offset"
+
+PlacedRows = Callable[[], DataFrame]
+"""Reads the rows as of the offset that a job starts after, with all columns and those of positions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRows:
+    """
+    The upstream's rows that belong to a job.
+
+    :param location: the upstream's location, for messages.
+    :param reader: reads the upstream.
+    :param types: the used columns and their types, as Delta writes them.
+    :param key: the key's order.
+    :param scan: the order of positions: that of the key, or of (vnode, key).
+    :param distribution_key: the columns that a row's vnode is computed from.
+    :param vnode_count: the number of vnodes.
+    :param vnodes: the job's vnodes.
+    :param keys: the job's range of keys.
+    :param placed: reads the rows as of the offset that the job starts after, with the columns of positions, if the
+        upstream itself does not have these columns.
+    """
+
+    location: str
+    reader: SourceReader = field(compare=False, repr=False)
+    types: Mapping[str, str]
+    key: KeyOrder
+    scan: KeyOrder
+    distribution_key: Sequence[str]
+    vnode_count: int
+    vnodes: frozenset[int]
+    keys: KeyRange
+    placed: PlacedRows | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        job: BackfillJob,
+        reader: SourceReader,
+        upstream: ResolvedUpstream,
+        scan: KeyOrder | None = None,
+        placed: PlacedRows | None = None,
+    ) -> Self:
+        """
+        Return the rows that belong to a job.
+
+        :param upstream: the upstream's columns as of the job's creation.
+        :param scan: the order of positions; by default the key's order.
+        :param placed: reads the rows with the columns of positions, if the upstream does not have these columns.
+        """
+        types = {found.name: found.type for found in upstream.columns}
+        key = KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=types[column.column], descending=column.descending)
+                for column in job.upstream.key
+            )
+        )
+        bounds = job.restrict_to.keys
+        return cls(
+            location=job.upstream.location,
+            reader=reader,
+            types=types,
+            key=key,
+            scan=scan or key,
+            distribution_key=job.upstream.distribution_key,
+            vnode_count=job.vnode_count,
+            vnodes=job.vnodes,
+            keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
+            placed=placed,
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the used columns."""
+        return list(self.types)
+
+    @property
+    def has_key_positions(self) -> bool:
+        """Whether positions are keys."""
+        return self.scan == self.key
+
+    @property
+    def has_vnode_positions(self) -> bool:
+        """Whether each vnode has a position of its own."""
+        return self.own.vnode in self.scan.names
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that identify a row among those that are read: the key, after the vnode if it has a position."""
+        return (self.own.vnode, *self.key.names) if self.has_vnode_positions else self.key.names
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the used columns, and of all fields inside them."""
+        return names_within(self.types)
+
+    @property
+    def own(self) -> OwnColumns:
+        """The names of the package's own columns."""
+        return own_columns(self.types)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether the job has only some of the vnodes."""
+        return len(self.vnodes) < self.vnode_count
+
+    @property
+    def key_spans_vnodes(self) -> bool:
+        """Whether rows with one key may lie in several vnodes, each with its own position."""
+        return self.has_vnode_positions and not set(self.distribution_key) <= set(self.key.names)
+
+    def at(self, offset: Offset) -> DataFrame:
+        """Return the used columns and the vnode as of an offset."""
+        return self._select(self.reader.rows(offset))
+
+    def at_start(self) -> DataFrame:
+        """
+        Return the used columns, the vnode and the columns of positions, as of the offset that the job starts after.
+
+        :raises TypeError: if the upstream itself has the columns of positions.
+        """
+        if self.placed is None:
+            raise TypeError(f"positions of {self.location} are columns of the upstream")
+        return self._select(self.placed(), *self.scan.names)
+
+    def within(self, offset: Offset, ranges: Sequence[KeyRange]) -> DataFrame:
+        """Return the rows in some ranges of the scan's order as of an offset, without skipping by statistics."""
+        if EVERYTHING in ranges:
+            return self.at(offset)
+        rows = self.at(offset) if self.placed is None else self.at_start()
+        return rows.filter(without_data_skipping(in_any(self.scan, ranges)))
+
+    def present_rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        """Return the used columns and the vnode of the rows in some ranges of keys, as they are now."""
+        return self._select(self.reader.present_rows(ranges))
+
+    def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
+        """Return the used columns and the vnode of the rows at some places of splits."""
+        return self._select(self.reader.rows_of(ranges))
+
+    def empty(self) -> DataFrame:
+        """Return the used columns and the vnode, without rows."""
+        return self._select(self.reader.empty())
+
+    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
+        """
+        Return the changes in ``(after, up_to]``.
+
+        :returns: the used columns, the vnode, and the columns of :attr:`change_type` and :attr:`change_offset`.
+        """
+        of_source = {self.change_type: F.col(CHANGE_TYPE), self.change_offset: F.col(CHANGE_OFFSET)}
+        return self._select(self.reader.changes(after, up_to).withColumns(of_source), *of_source)
+
+    @property
+    def change_type(self) -> str:
+        """Name of the column with the type of a change."""
+        return self.own.named(_CHANGE_TYPE)
+
+    @property
+    def change_offset(self) -> str:
+        """Name of the column with a change's offset."""
+        return self.own.named(_OFFSET)
+
+    def after(self, reads: Sequence[PinnedRead]) -> Column:
+        """Return the condition for changes of rows in the reads' ranges, each after the offset of its read."""
+        values = {covered: literal(read.offset) for read in reads for covered in decoded(read.ranges, self.scan)}
+        if not values:
+            return F.lit(False)
+        return F.coalesce(F.col(self.change_offset) > value_of(self.scan, values), F.lit(False))
+
+    def is_after(self, offset: Offset) -> Column:
+        """Return the condition that a change was committed after an offset."""
+        return F.col(self.change_offset) > literal(offset)
+
+    def is_read(self, ranges: Iterable[PinnedRange]) -> Column:
+        """Return the condition that a row lies in some ranges; never null."""
+        return value_of(self.scan, dict.fromkeys(decoded(ranges, self.scan), 1)).isNotNull()
+
+    def _select(self, rows: DataFrame, *extra: str) -> DataFrame:
+        """Select the job's rows and columns."""
+        vnode = self.own.vnode
+        rows = rows.select(*as_created(rows, self.types), *extra).withColumn(vnode, self.vnode_of({}))
+        if self.is_restricted:
+            rows = rows.filter(F.col(vnode).isin(sorted(self.vnodes)))
+        return rows if self.keys == EVERYTHING else rows.filter(without_data_skipping(within(self.key, self.keys)))
+
+    def vnode_of(self, renamed: Mapping[str, str]) -> Column:
+        """
+        Return a row's vnode.
+
+        :param renamed: the names of distribution key columns that differ from the upstream's.
+        """
+        # A hash depends on the type, so cast to the types as of the job's creation.
+        hashed = [
+            column(renamed.get(name, name)).cast(self.types[name])
+            if not self.types[name].startswith("{")
+            else column(renamed.get(name, name))
+            for name in self.distribution_key
+        ]
+        return F.pmod(F.hash(*hashed), F.lit(self.vnode_count))
+
+    def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:
+        """
+        Count the chunk's rows, and refuse a key that several rows have.
+
+        Reads only the key columns. Unlike the metrics of the write, the count is the same for every attempt of the
+        epoch, even if the chunk is already written.
+
+        :param expected: the estimated number of rows.
+        :raises DuplicateKeyError: if the key does not identify the rows.
+        """
+        keys = [column(name) for name in self.key.names]
+        # Hashes are short for any key, and hardly ever collide.
+        hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
+        rows, distinct = _count_in_driver(hashes) if expected <= HASHES_IN_MEMORY else _count_on_spark(hashes)
+        if distinct < rows and self.has_several(chunk):
+            raise self.duplicates()
+        return rows
+
+    def has_several(self, rows: DataFrame) -> bool:
+        """Return whether several rows have the same key."""
+        count = self.own.named("rows")
+        counted = rows.groupBy(*map(column, self.key.names)).agg(F.count("*").alias(count))
+        return bool(counted.filter(F.col(count) > 1).head(1))
+
+    def duplicates(self) -> DuplicateKeyError:
+        """Return the error for a key that does not identify the rows."""
+        return DuplicateKeyError(
+            f"{self.location} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
+            "columns that identify a row, or remove the duplicates"
+        )
+
+
+def literal(offset: Offset) -> Column:
+    """Return an offset in the form of :data:`CHANGE_OFFSET`; Spark compares structs field by field."""
+    value = -1 if offset.root is None else offset.root
+    if not isinstance(value, tuple):
+        return F.lit(value)
+    # Fields of structs must have one type to be compared, and Spark takes small numbers for integers.
+    return F.struct(*(F.lit(part).cast("long") if isinstance(part, int) else F.lit(part) for part in value))
+
+
+def _count_in_driver(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows and of distinct ones, counted in the driver's memory; cheaper than a shuffle."""
+    values = hashes.toArrow().column(0).to_numpy()
+    # Two halves, because Spark leaves the cores idle by now.
+    with ThreadPoolExecutor(max_workers=2) as sorters:
+        return len(values), sum(sorters.map(_distinct, (values[values < 0], values[values >= 0])))
+
+
+def _distinct(values: Any) -> int:
+    """Return the number of distinct values. A hash table of so many would need ten times the memory of sorting them."""
+    values.sort()
+    return min(len(values), 1) + int((values[1:] != values[:-1]).sum())
+
+
+def _count_on_spark(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows and of distinct ones, counted by Spark."""
+    counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
+    total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]
+    return int(total["rows"] or 0), int(total["distinct"])

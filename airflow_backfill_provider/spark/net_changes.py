@@ -1,0 +1,304 @@
+"""
+The net changes of a window per key, which an epoch applies.
+
+Ports the buffered upstream chunks of the streaming executors with ``mark_chunk``. A source returns the changes of whole
+commits instead of a stream, so they are netted per key before they are applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.scan.keys import KeyKind
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.sources.shared.balanced import sum_of
+from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.spark.job_rows import JobRows, literal
+
+_UPSERTS = ("insert", "update_postimage")
+
+_FIRST_OFFSET, _IMAGE = "first_offset", "image"
+
+KEY_APPEARED = "key_appeared"
+"""Flag of a net change per vnode and key: whether no vnode had a row of the key before."""
+
+HAS_DOUBLE = "has_double"
+"""Flag of a net change: whether the upstream had several rows of the key at some time."""
+
+ROWS_ADDED = "rows_added"
+"""Column of a net change: the number of rows that it adds; negative if it removes some."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredChanges:
+    """
+    The number of net changes, and their properties.
+
+    :param through: the number of changes that apply to the view.
+    :param held_back: the number of the others.
+    :param rows_added: the rows that the changes to the view add to those read before; negative if they remove more.
+    :param some_appeared: whether any change may be of a row that did not exist before.
+    :param some_doubtful: whether the upstream had several rows of any of the keys at some time.
+    :param has_nulls: for each key column, whether it is null in any change.
+    :param key_bytes: bytes of all texts and binary values in the keys of the changes that apply to the view.
+    """
+
+    through: int
+    held_back: int
+    rows_added: int
+    some_appeared: bool
+    some_doubtful: bool
+    has_nulls: tuple[bool, ...]
+    key_bytes: int
+
+
+NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0)
+
+
+def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    """
+    Return the net changes in ``(after, up_to]``: per key, or per vnode and key.
+
+    The latest offset wins. At one offset, an insert or a postimage wins over a delete or a preimage: an update that
+    changes the key is a delete of the old key and an insert of the new one, unless the same commit also writes the old
+    key (a swap). An update that moves a row to another vnode is a delete in one and an insert in the other.
+
+    :param wanted: the condition for the changes to read.
+    :returns: the used columns as of ``up_to``, and of the package's own columns: ``vnode`` if the scan's order has it;
+        ``is_upsert``, or else the row is deleted and only its key columns count; ``appeared`` if the row did not exist
+        before the window; and the flags that :func:`net_by_key` needs.
+    """
+    own = rows.own
+    feed = rows.changes(after, up_to).filter(wanted)
+    if rows.reader.appends_only:
+        return _appended(rows, feed)
+    keys = [column(name) for name in rows.key.names]
+    identity = [column(name) for name in rows.identity]
+    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
+    offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
+    image = F.col(own.named(_IMAGE))
+    changes = feed.select(
+        *_values(rows),
+        *vnode,
+        offset,
+        _is_upsert(rows).alias(own.is_upsert),
+        _image_of(rows).alias(own.named(_IMAGE)),
+    )
+    # Window functions with the same partition and order share one shuffle, one sort and one pass over the rows;
+    # groupings of whole rows sort each time.
+    in_order = Window.partitionBy(*identity).orderBy(offset, upsert)
+    by_key = Window.partitionBy(*keys).orderBy(offset, upsert)
+    of_key = by_key.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    in_commit = Window.partitionBy(*keys, offset)
+    was_upsert = F.lag(upsert).over(by_key)
+    counted = changes.repartition(*keys).withColumns(
+        {
+            own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
+            own.named(_FIRST_OFFSET): F.first(offset).over(in_order),
+            # In one commit a removal comes first, so the first change shows whether there was a row before.
+            own.appeared: F.first(upsert).over(in_order),
+            # The last row is the only one that is left, and has the sum of all.
+            own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(in_order),
+            # A key must be written and removed in turn, and the removed row must be the one that was written.
+            own.named("is_double"): was_upsert.eqNullSafe(upsert)
+            | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
+            # A key that has changes in several vnodes is new only if none of them had its row.
+            own.named("key_is_new"): F.every(upsert).over(in_commit) if rows.has_vnode_positions else upsert,
+        }
+    )
+    counted = counted.withColumns(
+        {
+            own.named(KEY_APPEARED): F.first(own.named("key_is_new")).over(in_order),
+            own.named(HAS_DOUBLE): (
+                F.lit(False) if rows.reader.keys_are_unique else F.some(own.named("is_double")).over(of_key)
+            ),
+        }
+    )
+    return counted.filter(F.col(own.named("is_last"))).select(
+        *map(column, rows.columns),
+        *vnode,
+        own.is_upsert,
+        own.appeared,
+        *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
+    )
+
+
+def _appended(rows: JobRows, feed: DataFrame) -> DataFrame:
+    """Return the net changes if each is the insert of a new key: nothing is to be netted, so nothing is shuffled."""
+    own = rows.own
+    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
+    return feed.select(
+        *map(column, rows.columns),
+        *vnode,
+        F.lit(True).alias(own.is_upsert),
+        F.lit(True).alias(own.appeared),
+        F.lit(True).alias(own.named(KEY_APPEARED)),
+        F.col(rows.change_offset).alias(own.named(_FIRST_OFFSET)),
+        F.lit(False).alias(own.named(HAS_DOUBLE)),
+        F.lit(1).cast("long").alias(own.named(ROWS_ADDED)),
+    )
+
+
+def with_cleared(rows: JobRows, net: DataFrame, keys: DataFrame, up_to: Offset) -> DataFrame:
+    """
+    Add the deletes of rows that were removed all at once, such as by TRUNCATE.
+
+    :param net: the net changes since then.
+    :param keys: the keys of all rows in the view; the key columns.
+    :param up_to: the end of the window.
+    """
+    own, names = rows.own, rows.key.names
+    # A key that was inserted again may be in the view, from before.
+    net = net.withColumns({own.appeared: F.lit(False), own.named(KEY_APPEARED): F.lit(False)})
+    removed = without_keys(keys, net.select(*map(column, names)), names)
+    known = {
+        own.is_upsert: F.lit(False),
+        own.appeared: F.lit(False),
+        own.named(KEY_APPEARED): F.lit(False),
+        own.named(HAS_DOUBLE): F.lit(False),
+        own.named(_FIRST_OFFSET): literal(up_to),
+        own.named(ROWS_ADDED): F.lit(-1),
+    }
+    deletes = removed.select(
+        *(
+            (column(field.name) if field.name in names else known.get(field.name, F.lit(None)))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in net.schema.fields
+        )
+    )
+    return net.unionAll(deletes)
+
+
+def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    """
+    Return the ``old`` images of the net changes in ``(after, up_to]``: the changed rows as of ``after``.
+
+    An old image is the preimage or the delete of the first change of each key, or of each vnode and key. A row that
+    appeared in the window has none.
+
+    :param wanted: the condition for the changes to read, as for :func:`net_changes`.
+    :returns: the used columns, and the vnode if the scan's order has it. Only the columns of the source's
+        ``old_columns`` have values; a shape declares which ones it needs.
+    """
+    own = rows.own
+    first, upsert = own.named("is_first"), own.is_upsert
+    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
+    feed = rows.changes(after, up_to).filter(wanted).withColumn(upsert, _is_upsert(rows))
+    in_order = Window.partitionBy(*(column(name) for name in rows.identity)).orderBy(rows.change_offset, upsert)
+    images = feed.withColumn(first, F.lag(F.lit(1)).over(in_order).isNull()).filter(F.col(first) & ~F.col(upsert))
+    return images.select(*map(column, rows.columns), *vnode)
+
+
+def leaves_something(rows: JobRows) -> Column:
+    """Return the condition that excludes rows that appeared and disappeared within the window."""
+    return F.col(rows.own.is_upsert) | ~F.col(rows.own.appeared)
+
+
+def net_by_key(rows: JobRows, net: DataFrame) -> DataFrame:
+    """
+    Return the net changes of the view per key, from those per vnode and key.
+
+    A row that moved between vnodes is deleted in one and written in the other; the upsert wins.
+
+    :returns: the used columns, and the package's own ``is_upsert`` and ``appeared``.
+    """
+    if not rows.has_vnode_positions:
+        return net
+    own = rows.own
+    keys = [column(name) for name in rows.key.names]
+    upsert = F.col(own.is_upsert)
+    row = own.named("row")
+    grouped = net.groupBy(*keys).agg(
+        F.max_by(F.struct(*map(column, rows.columns)), upsert).alias(row),
+        F.max(upsert).alias(own.is_upsert),
+        F.min_by(own.named(KEY_APPEARED), own.named(_FIRST_OFFSET)).alias(own.appeared),
+    )
+    return grouped.select(F.col(f"{row}.*"), own.is_upsert, own.appeared)
+
+
+def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredChanges:
+    """
+    Count net changes.
+
+    :param visible: the condition that a change applies to the view.
+    """
+    own = rows.own
+    total = net.agg(
+        F.count_if(visible).alias("through"),
+        F.count("*").alias("rows"),
+        F.sum(F.when(visible, F.col(own.named(ROWS_ADDED)))).alias("added"),
+        F.some(own.named(HAS_DOUBLE)).alias("doubles"),
+        F.some(F.col(own.appeared) | F.col(own.named(KEY_APPEARED))).alias("appeared"),
+        F.array(*(F.some(column(name).isNull()) for name in rows.key.names)).alias("has_nulls"),
+        F.sum(F.when(visible, _text_bytes(rows))).alias("key_bytes"),
+    ).first()
+    if total is None or not total["rows"]:
+        return NO_CHANGES
+    through = int(total["through"])
+    return MeasuredChanges(
+        through,
+        int(total["rows"]) - through,
+        int(total["added"] or 0),
+        some_appeared=bool(total["appeared"]),
+        some_doubtful=bool(total["doubles"]),
+        has_nulls=tuple(total["has_nulls"]),
+        key_bytes=int(total["key_bytes"] or 0),
+    )
+
+
+def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
+    """
+    Refuse net changes if several rows of the upstream have a key that appeared in them.
+
+    A merge detects that only if the view already has the key, in the same vnode.
+
+    :param net: net changes.
+    :param offset: the window's end.
+    :raises DuplicateKeyError: if the key does not identify the rows.
+    """
+    if rows.reader.keys_are_unique:
+        return
+    names, own = rows.key.names, rows.own
+    appeared = own.numbered("appeared", len(names))
+    new = net.filter(F.col(own.is_upsert) & F.col(own.appeared))
+    keys = new.select(*map(column, names)).toDF(*appeared).distinct()
+    same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
+    if rows.has_several(rows.at(offset).select(*map(column, names)).join(keys, same, "left_semi")):
+        raise rows.duplicates()
+
+
+def _text_bytes(rows: JobRows) -> Column:
+    """Return the bytes of the texts and binary values in a key."""
+    sizes = [
+        F.coalesce(F.octet_length(column(field.name)).cast("long"), F.lit(0))
+        for field in rows.key.fields
+        if field.kind in (KeyKind.STRING, KeyKind.BINARY)
+    ]
+    return sum_of(sizes)
+
+
+def _values(rows: JobRows) -> list[Column]:
+    """
+    Return the used columns.
+
+    A removed row keeps what says where it was, its key and its vnode; its other values would be moved and sorted for
+    nothing.
+    """
+    kept = {*rows.key.names, *rows.distribution_key}
+    return [
+        column(name) if name in kept else F.when(_is_upsert(rows), column(name)).alias(name) for name in rows.columns
+    ]
+
+
+def _is_upsert(rows: JobRows) -> Column:
+    return F.col(rows.change_type).isin(*_UPSERTS)
+
+
+def _image_of(rows: JobRows) -> Column:
+    """Return a hash of the used columns that Spark can hash; unlike Spark's hash, it includes nulls."""
+    hashable = [column(name) for name, kind in rows.types.items() if '"map"' not in kind and "variant" not in kind]
+    return F.xxhash64(*(part for value in hashable for part in (value.isNull(), value)))

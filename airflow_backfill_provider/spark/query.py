@@ -1,0 +1,122 @@
+"""Checks a job's query on Spark, and runs it over rows of its upstream."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from threading import Lock
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.spark.plan_check import explainable, explainable_schema, require_announced_plan
+from airflow_backfill_provider.spark.session import session_settings
+from airflow_backfill_provider.spark.spark_errors import query_errors
+
+WHOLE_PLANS = {
+    "spark.sql.maxPlanStringLength": str(2**31 - 100),
+    "spark.sql.maxMetadataStringLength": str(2**31 - 100),
+    "spark.sql.debug.maxToStringFields": "1000000",
+    # A cluster may hide parts of plans; this matches nothing.
+    "spark.sql.redaction.string.regex": "(?!)",
+    # Constants must stay as in the query.
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+        for rule in ("ConstantFolding", "ConvertToLocalRelation", "PropagateEmptyRelation", "PruneFilters")
+    ),
+}
+"""Settings with which Spark prints plans whole, as they were written."""
+
+_ANALYSIS = {
+    **WHOLE_PLANS,
+    # Analysing a path would open its files, so none is found; the session's own statements need paths.
+    "spark.sql.runSQLOnFiles": "false",
+}
+
+_checked: WeakKeyDictionary[SparkSession, set[tuple[str, frozenset[str]]]] = WeakKeyDictionary()
+_checking = Lock()
+
+
+class Query(Protocol):
+    """A query as the engine runs it."""
+
+    @property
+    def text(self) -> str:
+        """The query as the user wrote it, without comments."""
+        ...
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the query may rename columns in subqueries."""
+        ...
+
+    @property
+    def upstream_names(self) -> frozenset[str]:
+        """The names of the used columns, and of all fields inside them."""
+        ...
+
+    @property
+    def plan_nodes(self) -> Collection[str]:
+        """The names of the nodes that Spark's plan of the query may have."""
+        ...
+
+    def over(self, relation: str) -> str:
+        """Return the SQL of the view's rows, over a relation with the used columns."""
+        ...
+
+
+def run_query(spark: SparkSession, query: Query, rows: DataFrame) -> DataFrame:
+    """
+    Return the view's rows, hidden columns included, over rows with the used columns alone.
+
+    :raises InvalidJobError: if Spark cannot analyse the query, or if the query does more than its check found.
+    """
+    require_checked(spark, query, rows)
+    with query_errors():
+        result = spark.sql(over_rows(query), rows=rows)
+        result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
+    return result
+
+
+def over_rows(query: Query) -> str:
+    """Return the SQL of a query over the ``rows`` argument of :meth:`SparkSession.sql`."""
+    relation = _new_relation()
+    # Spark replaces the name in braces with the rows; a temporary view would need two more calls to a server.
+    return query.over(relation).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
+
+
+def require_checked(spark: SparkSession, query: Query, rows: DataFrame) -> None:
+    """
+    Check Spark's plan of a query, once per session.
+
+    :param rows: rows with the used columns; only their schema is used.
+    :raises InvalidJobError: as :func:`run_query`.
+    """
+    asked = query.over("rows"), query.upstream_names
+    # Parts of a chunk are written by threads of one session, and other threads need paths again after the check.
+    with _checking:
+        known = _checked.setdefault(spark, set())
+        if asked not in known:
+            _check(spark, query, rows.schema)
+            known.add(asked)
+
+
+def _check(spark: SparkSession, query: Query, schema: StructType) -> None:
+    relation = _new_relation()
+    sql = explainable(query.over(relation))
+    # Without rows, so that Spark reads no file of the upstream.
+    empty = spark.createDataFrame([], StructType.fromJson(explainable_schema(schema.jsonValue())))
+    empty.createOrReplaceTempView(relation)
+    try:
+        with query_errors(), session_settings(spark, _ANALYSIS):
+            spark.sql(sql).schema  # noqa: B018 - raises the error of a query that cannot be analysed
+            explained: Any = spark.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0]
+    finally:
+        spark.catalog.dropTempView(relation)
+    require_announced_plan(str(explained), relation, query.plan_nodes)
+
+
+def _new_relation() -> str:
+    return f"backfill_upstream_{uuid.uuid4().hex}"

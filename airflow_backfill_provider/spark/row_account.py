@@ -1,0 +1,120 @@
+"""
+Checks that the epochs have read all rows of the upstream.
+
+Each epoch counts the rows of its chunk, and the rows that its changes add or remove. Chunk and sum are checked against
+another count, which Spark has no part in: the numbers of rows that the upstream's log records for the files at or
+before the position, and the keys of the few files that the position cuts. If the two differ, and before a view is
+finished, Spark counts the rows themselves. That count does not rely on statistics: it scans the keys and skips no file.
+
+Streaming executors need no such check, because they read the storage of their own engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.errors import MissingRowsError
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.row_bounds import RowBounds, row_bounds
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.spark.job_rows import JobRows
+
+
+class RowAccount:
+    """
+    Checks the counted rows against the upstream.
+
+    :param settings: the job's settings; only what its creation fixed matters.
+    :param rows: the upstream's rows that belong to the job.
+    :param upstream: the upstream, for its statistics and for the keys of single files.
+    """
+
+    def __init__(self, settings: JobSettings, rows: JobRows, upstream: Source) -> None:
+        self._settings = settings
+        self.rows = rows
+        self.upstream = upstream
+        self._counts: dict[tuple[Offset, tuple[KeyRange, ...]], int] = {}
+        self._settled: dict[tuple[str, int | None], int | None] = {}
+
+    def settle(self, barrier: Barrier, rows_present: int | None) -> int | None:
+        """
+        Return the number of read rows that exist after an epoch is committed.
+
+        :param rows_present: the number by the epochs' own counts; ``None`` if they did not count.
+        :raises MissingRowsError: if there are more or fewer.
+        """
+        # An epoch calls this twice, before it writes and when it commits, and it is slow for very many files.
+        asked = barrier.digest, rows_present
+        if asked not in self._settled:
+            self._settled = {asked: self._compared(barrier, rows_present)}
+        return self._settled[asked]
+
+    def _compared(self, barrier: Barrier, rows_present: int | None) -> int | None:
+        offset = barrier.single_offset
+        if offset is None or not self.upstream.can_reread:
+            return rows_present
+        read = (pinned for shown in barrier.view_after for pinned in shown.ranges)
+        ranges = (EVERYTHING,) if barrier.completes else decoded(read, self.rows.scan)
+        if self.rows.vnodes <= set(barrier.repair.vnodes):
+            # The repair rewrites everything, so earlier counts don't matter.
+            return self.count(offset, ranges)
+        if rows_present is None or self._is_plausible(barrier, offset, ranges, rows_present):
+            return rows_present
+        counted = self.count(offset, ranges)
+        if counted != rows_present:
+            raise self._missing(barrier, offset, rows_present, counted)
+        return rows_present
+
+    def bounds(self, offset: Offset, ranges: Sequence[KeyRange]) -> RowBounds:
+        """
+        Return bounds of the number of the job's rows in some ranges of keys as of an offset.
+
+        They are the number itself, if the upstream can tell it without Spark, and else follow from statistics.
+        """
+        ranges = [self._of_job(covered) for covered in ranges]
+        exact = self.upstream.rows_in(self._settings, offset, ranges)
+        if exact is not None:
+            return RowBounds(exact, exact)
+        files = self.upstream.blocks(offset, self.rows.key)
+        return row_bounds(files, ranges, self.rows.key, share=self.rows.is_restricted)
+
+    def _of_job(self, covered: KeyRange) -> KeyRange:
+        """Return the part of a range that the job covers; positions lie within it, but a range may have no ends."""
+        keys = self.rows.keys
+        return KeyRange(covered.after or keys.after, covered.up_to or keys.up_to)
+
+    def count(self, offset: Offset, ranges: Sequence[KeyRange]) -> int:
+        """Count the job's rows in some ranges of the scan's order as of an offset, without skipping any file."""
+        counted = offset, tuple(ranges)
+        if counted not in self._counts:
+            # Delta would answer a plain count from its log.
+            total = self.rows.within(offset, ranges).agg(F.sum(F.lit(1)).alias("rows")).collect()[0]["rows"]
+            self._counts = {counted: int(total or 0)}
+        return self._counts[counted]
+
+    def learn(self, offset: Offset, rows: int) -> None:
+        """Remember the number of all of the job's rows as of an offset, which was counted without skipping any file."""
+        self._counts = {(offset, (EVERYTHING,)): rows}
+
+    def _is_plausible(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange], rows: int) -> bool:
+        """Return whether a number of rows agrees with the upstream's, so that it need not be counted again."""
+        if barrier.parts and barrier.completes:
+            return False
+        if not (self.rows.has_key_positions or barrier.completes):
+            # Statistics of files don't cover vnodes.
+            return True
+        return rows in self.bounds(offset, ranges)
+
+    def _missing(self, barrier: Barrier, offset: Offset, read: int, counted: int) -> MissingRowsError:
+        differing = abs(counted - read)
+        what = f"{differing} {'row' if differing == 1 else 'rows'} {'fewer' if counted > read else 'more'}"
+        return MissingRowsError(
+            f"epoch {barrier.epoch} of job {barrier.job} would leave {what} than {self.rows.location} has as of "
+            f"offset {offset} ({read} of {counted}); wrong statistics in the table's log or files hide rows from "
+            "readers. Rewrite the table's files with Spark, and then repair all vnodes or rebuild the job"
+        )

@@ -1,0 +1,65 @@
+"""
+Helps to merge few changes into a large view without shuffling the view.
+
+Delta stores the changes before it merges them, and Spark then no longer knows that they are few. A broadcast hint helps
+to find the touched files. It does not help a merge that also inserts: its outer join shuffles every row of every
+touched file, with all columns. With deletion vectors nearly all of these rows stay where they are, so a Bloom filter of
+the changed keys, written into the merge's condition, excludes them when the files are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.sources.shared.by_key import column
+
+MOST_VALUES_SENT = 2_000_000
+"""The most values (rows times columns) of changes that are sent to every executor: some ten megabytes."""
+
+MOST_KEYS = 20_000
+"""The most keys in a filter; Delta stores the condition in its log, with some three bytes for each key."""
+
+BITS_PER_KEY = 8
+"""Bits for each key. With one hash, about one in nine rows with an unchanged key passes."""
+
+_WORD = 64
+
+
+def broadcast_if_few(changes: DataFrame, rows: int) -> DataFrame:
+    """
+    Return changes with a hint to send them to every executor, if they are few enough.
+
+    :param rows: the number of changes.
+    """
+    return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
+
+
+def key_filter(changes: DataFrame, keys: Mapping[str, str], relation: str) -> str:
+    """
+    Return an SQL condition that every row with a changed key meets, and few others.
+
+    :param changes: the changes, at most :data:`MOST_KEYS`.
+    :param keys: the key columns and their types in the relation; a hash depends on the type.
+    :param relation: the relation's alias.
+    """
+    typed = [column(name).cast(type_) for name, type_ in keys.items()]
+    hashes = changes.select(F.xxhash64(*typed).alias("__hash")).toArrow().column(0).to_pylist()
+    words = filter_words(hashes)
+    of_row = ", ".join(f"CAST({relation}.{quote(name)} AS {type_})" for name, type_ in keys.items())
+    bit = f"pmod(xxhash64({of_row}), {len(words) * _WORD}L)"
+    word = f"element_at(array({', '.join(f'{word}L' for word in words)}), CAST({bit} DIV {_WORD} AS INT) + 1)"
+    return f"getbit({word}, CAST({bit} % {_WORD} AS INT)) = 1"
+
+
+def filter_words(hashes: Iterable[int]) -> list[int]:
+    """Return a filter with the bit of every hash set, as signed numbers of 64 bits each."""
+    hashes = set(hashes)
+    words = [0] * max(-(-len(hashes) * BITS_PER_KEY // _WORD), 1)
+    for found in hashes:
+        word, bit = divmod(found % (len(words) * _WORD), _WORD)
+        words[word] |= 1 << bit
+    return [word - (1 << _WORD) if word >> (_WORD - 1) else word for word in words]

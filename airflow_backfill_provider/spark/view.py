@@ -1,0 +1,339 @@
+"""
+The materialized view's table: creates it, writes to it, and checks it.
+
+:mod:`~airflow_backfill_provider.spark.stamped_table` makes each write happen once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.job.sql import quote, text_literal
+from airflow_backfill_provider.core.job.succession import FirstRows
+from airflow_backfill_provider.core.scan.columns import OwnColumns
+from airflow_backfill_provider.core.scan.table_version import TableVersion
+from airflow_backfill_provider.lake.tables.remains import create_clause
+from airflow_backfill_provider.lake.tables.view_identity import (
+    FINISHED_PROPERTY,
+    ViewIdentity,
+    identifying_properties,
+    identity_of,
+    remove_uncommitted_files,
+    view_identity,
+    view_properties,
+)
+from airflow_backfill_provider.sources.shared.balanced import all_of
+from airflow_backfill_provider.spark.first_rows import first_rows_of
+from airflow_backfill_provider.spark.key_removal import KeyRemoval
+from airflow_backfill_provider.spark.merging import REMOVE, merge_into, refuse_match, same_keys
+from airflow_backfill_provider.spark.net_changes import MeasuredChanges
+from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_if_few, key_filter
+from airflow_backfill_provider.spark.staged_files import remove_staged
+from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
+from airflow_backfill_provider.spark.stamps import (
+    CHANGES,
+    OF_CHANGES,
+    REPAIR,
+    REPAIR_REMOVAL,
+    snapshot_part,
+    transaction_id,
+)
+from airflow_backfill_provider.spark.view_columns import names_to_map
+
+
+class MaterializedView:
+    """
+    The view's Delta table.
+
+    :param spark: the session to write with.
+    :param path: canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.path = path
+        self.table = StampedTable(spark, path, VIEW_TABLE, storage_options)
+        self._spark = spark
+        self._options = storage_options
+
+    # ------------------------------------------------------------------------------------------------- identity
+
+    def identity(self) -> ViewIdentity | None:
+        """
+        Return the identity of the view at the path; ``None`` if there is none.
+
+        :raises MaterializedViewError: if the path holds anything but a materialized view of this package.
+        """
+        return view_identity(self.path, self._options)
+
+    def require_usable(self, job: str, incarnations: frozenset[str]) -> ViewIdentity | None:
+        """
+        Refuse a path that does not belong to a job.
+
+        :param incarnations: the job's incarnations so far; empty before it is created.
+        :returns: the identity of the job's own view; ``None`` if the path is free.
+        :raises MaterializedViewError: if another table, another job's view, or files lie there.
+        """
+        found = self.identity()
+        if found is not None and (found.job != job or found.incarnation not in incarnations):
+            raise MaterializedViewError(
+                f"materialized_view: {self.path} holds a view of job {found.job} that the control tables of job {job} "
+                "don't know; choose another folder, correct the job's state folder, or delete the view"
+            )
+        return found
+
+    def ensure(
+        self,
+        schema: StructType,
+        identity: ViewIdentity,
+        earlier_incarnations: Mapping[str, int],
+        properties: Mapping[str, str],
+        first_rows: FirstRows | None = None,
+    ) -> None:
+        """
+        Create the table of an incarnation, or replace the table of an earlier incarnation of the job, in one commit.
+
+        :param schema: the query's columns.
+        :param earlier_incarnations: the job's earlier incarnations, each with its highest parallelism.
+        :param first_rows: the rows of the new table, which make it a finished view; ``None`` for no rows.
+        :raises MaterializedViewError: if another table lies at the path, or the rows are not what the query gives.
+        """
+        incarnations = frozenset({*earlier_incarnations, identity.incarnation})
+        found = self.require_usable(identity.job, incarnations)
+        if found == identity:
+            return
+        if found is None:
+            remove_uncommitted_files(self.path)
+        else:
+            # A delayed process of the old incarnation could append after the replacement, so its ids are used up first.
+            parts = range(earlier_incarnations[found.incarnation])
+            for part in (*OF_CHANGES, *map(snapshot_part, parts)):
+                self.table.burn_transaction(transaction_id(found, part))
+            remove_staged(self.path, found.incarnation)
+        if names_to_map(schema):
+            properties = {"delta.columnMapping.mode": "name", **properties}
+        ours = identifying_properties(identity, finished=first_rows is not None)
+        assignments = ", ".join(
+            f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
+        )
+        verb = "REPLACE TABLE" if found is not None else create_clause(self.path, self._options)
+        relation = f"backfill_view_{identity.incarnation}"
+        reached(CrashPoint.BEFORE_CREATION_COMMIT)
+        first_rows_of(self._spark, schema, first_rows).createOrReplaceTempView(relation)
+        try:
+            self.table.create_once(
+                f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}",
+                identity,
+                order=len(incarnations),
+            )
+        finally:
+            self._spark.catalog.dropTempView(relation)
+        reached(CrashPoint.AFTER_CREATION_COMMIT)
+        self.require_usable(identity.job, incarnations)
+
+    def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
+        """Mark the view as finished, unless it is already."""
+        if self._is_finished(identity) is not False:
+            return
+        remove_staged(self.path, identity.incarnation, before=epoch + 1)
+        self._set_finished("true", identity, epoch)
+        if self.identity() != identity:
+            # A rebuild came between check and write, so this marked the new view by mistake.
+            self._set_finished("false", identity, epoch)
+
+    def unmark_finished(self, identity: ViewIdentity, epoch: int) -> None:
+        """Mark the view as not finished, if it is marked as finished."""
+        if self._is_finished(identity):
+            self._set_finished("false", identity, epoch)
+
+    def _is_finished(self, identity: ViewIdentity) -> bool | None:
+        """Return whether the table is marked as finished; ``None`` if it is not the incarnation's."""
+        properties = view_properties(self.path, self._options) or {}
+        if identity_of(properties) != identity:
+            return None
+        return properties.get(FINISHED_PROPERTY) == "true"
+
+    def _set_finished(self, value: str, identity: ViewIdentity, epoch: int) -> None:
+        with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
+            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = '{value}')")
+        self.table.log.written_to()
+
+    # -------------------------------------------------------------------------------------------------- writes
+
+    def merge(
+        self,
+        changes: DataFrame,
+        measured: MeasuredChanges,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        own: OwnColumns,
+        identity: ViewIdentity,
+        barrier: Barrier,
+    ) -> None:
+        """
+        Apply net changes, once per epoch.
+
+        The merge fails if a key appeared that the view already has: the upstream would have two rows with that key, and
+        the view only one.
+
+        :param changes: the view's columns and the flags of
+            :func:`~airflow_backfill_provider.spark.net_changes.net_changes`; rows without ``is_upsert`` are deleted.
+        :param measured: the number of changes, and their properties.
+        :param keys: the view's key columns.
+        :param columns: the view's columns.
+        :param own: the names of the package's own columns.
+        """
+        if measured.has_nulls and all(measured.has_nulls):
+            changes = self._without_idle_null(changes, keys, own)
+        assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
+        names = ", ".join(quote(name) for name in columns)
+        values = ", ".join(f"change.{quote(name)}" for name in columns)
+        merge_into(
+            self.table,
+            broadcast_if_few(changes, measured.through),
+            [*same_keys(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
+            f"{refuse_match(keys, own.appeared)}"
+            f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {assignments} "
+            f"WHEN NOT MATCHED AND change.{own.is_upsert} THEN INSERT ({names}) VALUES ({values})",
+            CHANGES,
+            identity,
+            barrier,
+        )
+
+    def _without_idle_null(self, changes: DataFrame, keys: Sequence[str], own: OwnColumns) -> DataFrame:
+        """
+        Return changes without the removal of an all-null key that the view does not have.
+
+        A merge into a table with deletion vectors fails on such a removal ("did not match any merge clause"): Delta
+        checks the match again, with nulls in place of the row that it did not find.
+        """
+        is_null = all_of([F.col(quote(key)).isNull() for key in keys])
+        if self.table.read().filter(is_null).head(1):
+            return changes
+        return changes.filter(~is_null | F.col(own.is_upsert))
+
+    def rewrite(
+        self,
+        changed: DataFrame,
+        measured: MeasuredChanges,
+        written: DataFrame,
+        keys: Sequence[str],
+        own: OwnColumns,
+        identity: ViewIdentity,
+        barrier: Barrier,
+    ) -> None:
+        """
+        Apply net changes to an unfinished view in two commits, each once per epoch.
+
+        Removing the changed keys and appending their new rows costs much less than a merge: a merge that also inserts
+        has to shuffle the rows of every file that it touches.
+
+        :param changed: the view's key columns and the flag ``appeared``.
+        :param measured: the number of changes, and their properties.
+        :param written: the changed keys' new rows, in the view's columns.
+        :param keys: the view's key columns.
+        :param own: the names of the package's own columns.
+        """
+        removal = KeyRemoval(self.table, changed, measured, keys, own)
+        self._replace(lambda: removal.run(identity, barrier), written, CHANGES, identity, barrier)
+
+    def repair(
+        self, removed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
+    ) -> None:
+        """
+        Remove rows and write others instead, each once per epoch.
+
+        :param removed: the distinct keys to remove, in the view's key columns.
+        :param written: rows to write, in the view's columns.
+        :param keys: the view's key columns.
+        """
+        same = same_keys(keys, [True] * len(keys))
+        self._replace(
+            lambda: merge_into(self.table, removed, same, REMOVE, REPAIR_REMOVAL, identity, barrier),
+            written,
+            REPAIR,
+            identity,
+            barrier,
+        )
+
+    def _replace(
+        self, remove: Callable[[], None], written: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
+    ) -> None:
+        """
+        Remove keys in one commit, and append rows in another.
+
+        :param remove: removes the keys, once per epoch.
+        :param part: the epoch's part for the append.
+        """
+        # After the append the keys exist again, so a repeated removal would delete the new rows.
+        if self.table.is_written(part, identity, barrier):
+            return
+        remove()
+        reached(CrashPoint.AFTER_REMOVAL_COMMIT)
+        self.table.append(written, part, identity, barrier)
+
+    def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
+        """Return whether an earlier attempt appended a part of the chunk."""
+        return self.table.is_written(snapshot_part(part), identity, barrier)
+
+    def append(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Append a part of the chunk, once per epoch."""
+        self.table.append(rows, snapshot_part(part), identity, barrier)
+
+    def fence_chunk(self, parts: int, identity: ViewIdentity, barrier: Barrier) -> frozenset[int]:
+        """Give up the unwritten parts of a chunk; return the written ones."""
+        return frozenset(part for part in range(parts) if self.table.fence(snapshot_part(part), identity, barrier))
+
+    def fence_changes(self, identity: ViewIdentity, barrier: Barrier) -> bool:
+        """
+        Give up the parts of an epoch's changes in the order of their writes, until one that is written.
+
+        :returns: whether they are given up.
+        """
+        # The parts before the first written one had nothing to write, and those after it may still be written.
+        return not any(self.table.fence(part, identity, barrier) for part in OF_CHANGES)
+
+    def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
+        """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
+        if rows > MOST_KEYS:
+            return []
+        properties = view_properties(self.path, self._options) or {}
+        if properties.get("delta.enableDeletionVectors") != "true":
+            return []
+        fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
+        return [key_filter(changes, {key: fields[key] for key in keys}, "view")]
+
+    # ------------------------------------------------------------------------------------------------- the log
+
+    def require_ours(self, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> TableVersion:
+        """
+        Refuse a view that was replaced by another, or by an older copy of itself.
+
+        :param since: the version that the previous epoch left; ``None`` before the first epoch.
+        :returns: the view's newest version.
+        :raises MaterializedViewError: with what was found.
+        """
+        if self.identity() != identity:
+            raise MaterializedViewError(
+                f"materialized_view: {self.path} is no longer the view of job {identity.job}; it was dropped or "
+                "replaced: rebuild the job"
+            )
+        self._require_changeable()
+        return self.table.require_continued(barrier, since)
+
+    def _require_changeable(self) -> None:
+        """Refuse an append-only view, which Delta would refuse only after computing a merge."""
+        properties = view_properties(self.path, self._options) or {}
+        if properties.get("delta.appendOnly", "false").lower() == "true":
+            raise MaterializedViewError(
+                f"materialized_view: {self.path} has delta.appendOnly = true, so no epoch can apply changes; switch it "
+                f"off with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
+            )
