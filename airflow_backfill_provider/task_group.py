@@ -150,7 +150,7 @@ def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any
         inject = InjectBarrierOperator(task_id="inject", **about)
         changes = ApplyChangesOperator(task_id="apply_changes", barrier=inject.output, **about, **spark)
         parts = ReadChunkPartOperator.partial(
-            task_id="read_snapshot",
+            task_id="read_chunk_part",
             map_index_template="{{ part }}",
             # These task runs must be parallel; the DAG's default arguments allow one task run of each task.
             max_active_tis_per_dag=None,

@@ -32,7 +32,7 @@ from bench.measuring import save_figures, session
 
 ROWS = int(os.environ.get("BENCH_ROWS", "4000000"))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "10"))
-WRITES = ("snapshot", "changes", "arrangement")
+WRITES = ("chunk", "changes", "arrangement")
 """The phases of an epoch in which Spark writes."""
 
 

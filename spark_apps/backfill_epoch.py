@@ -4,8 +4,8 @@ Run one pinned epoch: ``spark-submit backfill_epoch.py --state LOCATION --epoch 
 ``--epochs M`` runs further epochs, until the task run that pinned the first one has run M in all its tries or nothing
 is left to do; ``--until INSTANT`` is the time up to which these read the upstream.
 
-If several applications share an epoch, ``--step changes`` applies its changes and ``--step snapshot --part I`` reads
-one part of its chunk; the application that ends last commits the epoch.
+If several applications share an epoch, ``--step apply_changes`` applies its changes and ``--step
+read_chunk_part --part I`` reads one part of its chunk; the application that ends last commits the epoch.
 
 Everything else is in the control tables. The exit code is 0 if the work is done, by this application or another one; 1
 if it failed and a retry can help; 3 if a retry cannot help.
@@ -30,16 +30,17 @@ if __name__ == "__main__":
     parser.add_argument("--epoch", required=True, type=int, help="the pinned epoch to run")
     parser.add_argument("--epochs", default=1, type=int, help="how many epochs the task run that pinned it may run")
     parser.add_argument("--until", type=dt.datetime.fromisoformat, help="the time up to which they read the upstream")
-    parser.add_argument("--step", choices=["changes", "snapshot"], help="one step of the epoch; by default all")
-    parser.add_argument("--part", type=int, help="with --step snapshot: which part of the chunk, from 0")
+    steps = ["apply_changes", "read_chunk_part"]
+    parser.add_argument("--step", choices=steps, help="one step of the epoch; by default all")
+    parser.add_argument("--part", type=int, help="with --step read_chunk_part: which part of the chunk, from 0")
     arguments = parser.parse_args()
-    if (arguments.step == "snapshot") != (arguments.part is not None):
-        parser.error("--part belongs to --step snapshot")
+    if (arguments.step == "read_chunk_part") != (arguments.part is not None):
+        parser.error("--part belongs to --step read_chunk_part")
     of_epoch = {"state": arguments.state, "epoch": arguments.epoch}
     match arguments.step:
-        case "changes":
+        case "apply_changes":
             sys.exit(run_application(apply_changes, **of_epoch))
-        case "snapshot":
+        case "read_chunk_part":
             sys.exit(run_application(read_chunk_part, **of_epoch, part=arguments.part))
         case _:
             sys.exit(run_application(run_epochs, **of_epoch, epochs=arguments.epochs, until=arguments.until))

@@ -134,7 +134,7 @@ def commit_of(barrier: Barrier, **changes: Any) -> EpochCommit:
         "completed": False,
         "view_version": 2 * barrier.epoch,
         "watermark": barrier.upstream.watermark,
-        "seconds": {"snapshot": 1.5, "changes": 0.5},
+        "seconds": {"chunk": 1.5, "changes": 0.5},
         "committed_at": barrier.injected_at + dt.timedelta(seconds=10),
     }
     return EpochCommit(**{**fields, **changes})
@@ -148,7 +148,7 @@ def report_of(barrier: Barrier, part: int | None, **changes: Any) -> EpochReport
         "digest": barrier.digest,
         "part": part,
         "rows": {0: 3 if part is None else 100},
-        "seconds": {"changes": 0.5} if part is None else {"snapshot": 1.5},
+        "seconds": {"changes": 0.5} if part is None else {"chunk": 1.5},
         "reported_at": barrier.injected_at + dt.timedelta(seconds=5),
     }
     return EpochReport(**{**fields, **changes})

@@ -169,7 +169,7 @@ def read_chunk_part(engine: EngineFor, storage_options: dict[str, str], *, state
     """
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
-    made = engine(storage_options, f"epoch-snapshot-{part}")
+    made = engine(storage_options, f"epoch-read-chunk-part-{part}")
     commit = protocol.read_chunk_part(barrier, part, store=backfill.store, engine=made)
     _say(MESSAGE_PREFIX, f"part {part} of epoch {epoch} is read")
     if commit is not None:

@@ -1,8 +1,8 @@
 """
 Shows the progress of a job: a live bar on a terminal, plain lines anywhere else.
 
-The bar needs only a :class:`~airflow_backfill_provider.core.status.job_status.JobStatus`, so every process that can read the
-control tables can draw it.
+The bar needs only a :class:`~airflow_backfill_provider.core.status.job_status.JobStatus`, so every process that can
+read the control tables can draw it.
 """
 
 from __future__ import annotations

@@ -33,10 +33,12 @@ def epoch_application(epoch: int, *, step: str | None = None, part: int | None =
     """
     Return the name of the application that runs an epoch, or one step of it.
 
-    :param step: ``changes`` or ``snapshot``; ``None`` for the whole epoch.
-    :param part: the part of the chunk that the step ``snapshot`` reads.
+    :param step: ``apply_changes`` or ``read_chunk_part``; ``None`` for the whole epoch.
+    :param part: the part of the chunk that the step ``read_chunk_part`` reads.
     """
-    return "-".join(["epoch", str(epoch), *([step] if step else []), *([] if part is None else [str(part)])])
+    return "-".join(
+        ["epoch", str(epoch), *([step.replace("_", "-")] if step else []), *([] if part is None else [str(part)])]
+    )
 
 
 def epoch_of_application(name: str) -> int | None:

@@ -42,8 +42,8 @@ class JobTables:
 
     :param job_rows: the upstream's rows that belong to the job.
     :param account: checks the counted rows.
-    :param reader: the strategy's half on Spark.
-    :param writer: the shape's half on Spark.
+    :param reader: the strategy's Spark side.
+    :param writer: the shape's Spark side.
     :param catalogs: the session's catalogs, for the tables that the job names.
     """
 

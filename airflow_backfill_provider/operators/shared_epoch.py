@@ -60,7 +60,7 @@ class ApplyChangesOperator(SparkBackfillOperator):
                 self.log.info("there is no barrier to run")
                 return []
             if not (_is_done(backfill, barrier, None) or protocol.skip_changes(barrier, store=backfill.store)):
-                _submit(self, backfill, barrier, None, ["--step", "changes"])
+                _submit(self, backfill, barrier, None, ["--step", "apply_changes"])
             left = _left(backfill, barrier)
         self.log.info("the changes of epoch %d are applied; %d parts are left to read", barrier.epoch, len(left))
         return [{"epoch": barrier.epoch, "part": part} for part in left]
@@ -90,7 +90,7 @@ class ReadChunkPartOperator(SparkBackfillOperator):
                 )
             number, barrier = int(self.part["part"]), backfill.store.pinned(epoch_of(self.part))
             if not _is_done(backfill, barrier, number):
-                _submit(self, backfill, barrier, number, ["--step", "snapshot", "--part", str(number)])
+                _submit(self, backfill, barrier, number, ["--step", "read_chunk_part", "--part", str(number)])
             reports = backfill.store.reports(barrier)
         rows = sum(sum(report.rows.values()) for report in reports if report.part == number)
         self.log.info("part %d of epoch %d is read: %d rows", number, barrier.epoch, rows)
@@ -173,7 +173,7 @@ def _submit(
     operator: SparkBackfillOperator, backfill: Backfill, barrier: Barrier, part: int | None, step: Sequence[str]
 ) -> None:
     """Run the application. The barrier log decides whether its step is done, not its exit code."""
-    name = epoch_application(barrier.epoch, step="changes" if part is None else "snapshot", part=part)
+    name = epoch_application(barrier.epoch, step="apply_changes" if part is None else "read_chunk_part", part=part)
     arguments = ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *step]
     try:
         operator.run_application(backfill, name, APPLICATION, arguments)

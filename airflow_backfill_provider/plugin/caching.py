@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request, Response, status
 from pydantic import BaseModel
 
-from airflow_backfill_provider.core.epoch.barrier import digest
+from airflow_backfill_provider.core.digest import digest
 
 
 def unless_known(request: Request, version: Any, answer: Callable[[], BaseModel]) -> Response:

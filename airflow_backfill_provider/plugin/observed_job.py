@@ -10,7 +10,8 @@ from functools import cached_property
 
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Barrier, digest
+from airflow_backfill_provider.core.digest import digest
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamRefusedError, UpstreamUnavailableError

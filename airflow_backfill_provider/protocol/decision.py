@@ -365,7 +365,7 @@ def next_barrier(
         warnings=(
             *chunk.warnings,
             *(replay.warnings(steps, planned.limit.rows) if replay else ()),
-            *_repair_warnings(settings, repair),
+            *((PARTIAL_REPAIR,) if repair and not settings.definition.vnodes <= set(repair.vnodes) else ()),
         ),
         injected_by=requester,
         injected_at=now,
@@ -395,9 +395,3 @@ def idle_commit(barrier: Barrier, inputs: EpochInputs, now: dt.datetime) -> Epoc
         seconds={},
         committed_at=now,
     )
-
-
-def _repair_warnings(settings: JobSettings, repair: Repair) -> tuple[str, ...]:
-    if not repair or settings.definition.vnodes <= set(repair.vnodes):
-        return ()
-    return (PARTIAL_REPAIR,)

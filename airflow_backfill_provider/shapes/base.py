@@ -2,7 +2,7 @@
 The seam of shapes: what a query makes of rows.
 
 A view consists of *units*: a unit is a row or a group of rows, and is always replaced as a whole. A shape parses a
-query and says what its units are. Its half on Spark, a :class:`ViewWriter`, turns a chunk and the changes of
+query and says what its units are. Its Spark side, a :class:`ViewWriter`, turns a chunk and the changes of
 a window into writes to the view, each with its own transaction id. The rest of an epoch is the same for all shapes.
 
 A shape's module imports Spark inside its methods, because a scheduler loads it for every DAG.

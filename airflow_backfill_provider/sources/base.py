@@ -225,7 +225,8 @@ class Source(ABC):
         reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Return the changes that a job has not read, see :class:`~airflow_backfill_provider.core.status.watchdog.ChangeFeed`.
+        Return the changes that a job has not read, see
+        :class:`~airflow_backfill_provider.core.status.watchdog.ChangeFeed`.
 
         It fills ``latest``, ``kept_for``, ``unread_since``, ``needed`` and ``needed_since``. If ``created_on`` or
         ``reached`` doesn't match, it sets ``replaced``, and leaves out what is unread and needed. It is called often,
@@ -336,8 +337,8 @@ class Source(ABC):
         """
         Return each (vnode, key) of a job that changed in ``(after, up_to]``, for planning.
 
-        :returns: see :func:`~airflow_backfill_provider.lake.tables.window_changes.window_changes`; ``None``, the default, if
-            only Spark can read them.
+        :returns: see :func:`~airflow_backfill_provider.lake.tables.window_changes.window_changes`; ``None``, the
+            default, if only Spark can read them.
         """
         del settings, after, up_to
         return None

@@ -1,4 +1,4 @@
-"""The interface of a source's half on Spark, which returns rows and changes."""
+"""The interface of a source's Spark side, which returns rows and changes."""
 
 from __future__ import annotations
 

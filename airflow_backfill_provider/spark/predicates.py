@@ -1,8 +1,8 @@
 """
 Key comparisons as Spark expressions.
 
-They mean the same as :meth:`airflow_backfill_provider.core.scan.keys.KeyOrder.compare`: column by column, nulls first, each
-column in its own direction. For a position shorter than the key, only its columns count.
+They mean the same as :meth:`airflow_backfill_provider.core.scan.keys.KeyOrder.compare`: column by column, nulls first,
+each column in its own direction. For a position shorter than the key, only its columns count.
 
 Spark and Delta skip files and parts of them by statistics, but only for conditions on plain columns. So the condition
 on the leading column is also added separately, to allow skipping. If statistics may be rounded, this condition is

@@ -106,7 +106,8 @@ class ControlTableReader:
 
         Results are cached for the table's version, because an injection, for example, reads the settings many times.
 
-        :param where: a condition in SQL; for text values see :func:`~airflow_backfill_provider.lake.files.rows.text_literal`.
+        :param where: a condition in SQL; for text values see
+            :func:`~airflow_backfill_provider.lake.files.rows.text_literal`.
         :raises StateLayoutError: if the table is missing or damaged, or has an unknown layout version.
         :raises StateError: if a row was edited or added; without a condition, also if rows were removed.
         :raises StorageUnavailableError: if the table's storage does not answer.

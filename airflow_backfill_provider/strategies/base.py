@@ -2,7 +2,7 @@
 The seam of strategies: how history is read.
 
 A strategy defines what a position means (its scan), what the next chunk is, which tables it creates, and what it costs.
-Its half on Spark is a :class:`~airflow_backfill_provider.strategies.reader.HistoryReader`. The rest of an epoch is the
+Its Spark side is a :class:`~airflow_backfill_provider.strategies.reader.HistoryReader`. The rest of an epoch is the
 same for all strategies. A strategy's module imports deltalake and Spark inside its methods, because a scheduler loads
 it for every DAG.
 """

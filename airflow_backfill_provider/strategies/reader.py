@@ -1,4 +1,4 @@
-"""The interface of a strategy's half on Spark, which creates its tables, keeps changes, and reads chunks."""
+"""The interface of a strategy's Spark side, which creates its tables, keeps changes, and reads chunks."""
 
 from __future__ import annotations
 

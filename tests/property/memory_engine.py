@@ -133,7 +133,7 @@ class MemoryEngine:
         self.calls: list[str] = []
         self.refusal: Exception | None = None
         self.started_from: TableVersions | None = None
-        self.seconds = {"snapshot": 0.25, "changes": 0.5}
+        self.seconds = {"chunk": 0.25, "changes": 0.5}
 
     def check(
         self,
@@ -206,7 +206,7 @@ class MemoryEngine:
         source = self._begin(settings, barrier, since)
         chunk = source.chunk(barrier, part)
         rows = self._append(settings, barrier, part, source, chunk)
-        return PartWrites(rows, {"snapshot": self.seconds["snapshot"]})
+        return PartWrites(rows, {"chunk": self.seconds["chunk"]})
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return the view's newest version, unless something else wrote to it."""

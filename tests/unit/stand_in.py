@@ -78,9 +78,9 @@ class StandInSpark:
             case ["--state", _, "--epoch", epoch, "--epochs", epochs, *until]:
                 with as_in_airflow():
                     self._run_epochs(backfill, int(epoch), int(epochs), until[1] if until else None)
-            case ["--state", _, "--epoch", epoch, "--step", "changes"]:
+            case ["--state", _, "--epoch", epoch, "--step", "apply_changes"]:
                 protocol.apply_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
-            case ["--state", _, "--epoch", epoch, "--step", "snapshot", "--part", part]:
+            case ["--state", _, "--epoch", epoch, "--step", "read_chunk_part", "--part", part]:
                 barrier = backfill.store.pinned(int(epoch))
                 protocol.read_chunk_part(barrier, int(part), store=backfill.store, engine=CountingEngine())
             case ["--state", _, "--at", at, *_]:

@@ -155,11 +155,11 @@ def test_a_job_with_parallelism_gets_a_task_run_for_each_part_of_each_epoch():
         + [
             f"backfill.epoch_{number}.{task}"
             for number in (1, 2)
-            for task in ("inject", "apply_changes", "read_snapshot", "summary")
+            for task in ("inject", "apply_changes", "read_chunk_part", "summary")
         ]
     )
     assert dag.get_task("backfill.epoch_2.inject").upstream_task_ids == {"backfill.epoch_1.summary"}
-    parts = dag.get_task("backfill.epoch_1.read_snapshot")
+    parts = dag.get_task("backfill.epoch_1.read_chunk_part")
     assert parts.is_mapped
     assert parts.max_active_tis_per_dag is None, "side by side"
     DagSerialization.from_dict(DagSerialization.to_dict(dag))

@@ -1,8 +1,8 @@
 """
 The unit tests mirror the package, so that a module's tests are where anybody looks for them.
 
-``airflow_backfill_provider/core/scan/scan.py`` has ``tests/unit/core/scan/test_scan.py``. Tests of one module may be cut by
-subject: ``test_scan_divide.py`` is about ``scan``, too.
+``airflow_backfill_provider/core/scan/scan.py`` has ``tests/unit/core/scan/test_scan.py``. Tests of one module may be
+cut by subject: ``test_scan_divide.py`` is about ``scan``, too.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ WITHOUT = {
     "engine/repeated_keys.py": on_spark("test_bad_input"),
     "engine/spark_engine.py": on_spark("test_epochs"),
     "engine/tables.py": on_spark("test_giving_up"),
+    "jobs/strategy_tables.py": on_postgres("test_beginnings"),
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "sources/append_only/description.py": on_spark("test_append_only"),
@@ -211,7 +212,7 @@ OTHERS = {
     "docs/test_pages.py": "the documentation's pages",
     "docs/test_port_map.py": "one of them, which names code and tests",
     "demo/test_table.py": "the tables that the demo's writer makes",
-    "protocol/test_chained_views.py": "what all steps say of an upstream that is an unfinished view",
+    "jobs/test_chained_views.py": "what all steps say of an upstream that is an unfinished view",
     "scripts/test_install_postgres.py": "a script in Bash",
     "state/test_damage.py": "damage to any control table",
     "state/test_long_haul.py": "all control tables after many epochs",
@@ -277,7 +278,7 @@ def test_a_test_file_that_is_named_otherwise_is_there_and_names_no_module(test):
 
 def test_names_are_found_by_their_longest_part():
     assert (
-        next(found for found in named_by("core/test_verification_text.py") if found.exists()).stem
+        next(found for found in named_by("core/status/test_verification_text.py") if found.exists()).stem
         == "verification_text"
     )
     assert next(found for found in named_by("protocol/test_run_shared_crashes.py") if found.exists()).stem == "run"

@@ -54,9 +54,9 @@ OF_EPOCH = {"state": "/lake/state", "epoch": 7}
             "run_epochs",
             {"epochs": 5, "until": dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)},
         ),
-        (["--step", "changes"], "apply_changes", {}),
-        (["--step", "snapshot", "--part", "0"], "read_chunk_part", {"part": 0}),
-        (["--step", "snapshot", "--part", "2"], "read_chunk_part", {"part": 2}),
+        (["--step", "apply_changes"], "apply_changes", {}),
+        (["--step", "read_chunk_part", "--part", "0"], "read_chunk_part", {"part": 0}),
+        (["--step", "read_chunk_part", "--part", "2"], "read_chunk_part", {"part": 2}),
     ],
 )
 def test_an_epoch_or_a_step_of_it(run, more, action, arguments):
@@ -67,8 +67,8 @@ def test_an_epoch_or_a_step_of_it(run, more, action, arguments):
     "wrong",
     [
         [*EPOCH, "--part", "0"],
-        [*EPOCH, "--step", "snapshot"],
-        [*EPOCH, "--step", "changes", "--part", "0"],
+        [*EPOCH, "--step", "read_chunk_part"],
+        [*EPOCH, "--step", "apply_changes", "--part", "0"],
         [*EPOCH, "--step", "all"],
         EPOCH[:3],
         ["backfill_job.py", "destroy", "--job", "{}", "--requested-by", "vera"],

@@ -12,14 +12,13 @@ Positions are encoded as text, in the scan order of the job's strategy: by key, 
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import json
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
@@ -373,9 +372,3 @@ def _joined(ranges: Iterable[PinnedRange]) -> tuple[PinnedRange, ...]:
         else:
             joined.append(following)
     return tuple(joined)
-
-
-def digest(value: Any) -> str:
-    """Return a short digest of a JSON value, independent of the order of its fields."""
-    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]

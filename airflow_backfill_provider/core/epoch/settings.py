@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core import kinds
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
+from airflow_backfill_provider.core.digest import digest
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation, Repair
 from airflow_backfill_provider.core.job.definition import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import AskedRate, RateLimit
 from airflow_backfill_provider.core.job.succession import FirstRows, Successor

@@ -127,7 +127,7 @@ STAGES = (
     Stage(
         kind=StageKind.WRITE_PART,
         description="A part of the chunk is written to the view. Parts are written in parallel.",
-        timed_as="snapshot",
+        timed_as="chunk",
         before=CrashPoint.BEFORE_SNAPSHOT_COMMIT,
         after=CrashPoint.AFTER_SNAPSHOT_COMMIT,
     ),

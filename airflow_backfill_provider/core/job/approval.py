@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from airflow_backfill_provider.core.epoch.barrier import digest
+from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.definition import BackfillJob

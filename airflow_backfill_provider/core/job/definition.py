@@ -111,8 +111,8 @@ class BackfillJob(ShownAsYaml):
     :param parallelism: initial number of parallel task runs that share the vnodes, if the strategy divides vnodes.
         After its creation, the job is rescaled through its settings.
     :param visibility: when changes of rows that the view already has reach the view; ``on_finish`` is faster, see
-        :class:`~airflow_backfill_provider.core.job.visibility.Visibility`. By default ``every_epoch``, unless the strategy
-        or the query's shape supports only the other.
+        :class:`~airflow_backfill_provider.core.job.visibility.Visibility`. By default ``every_epoch``, unless the
+        strategy or the query's shape supports only the other.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.

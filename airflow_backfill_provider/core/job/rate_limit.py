@@ -2,8 +2,8 @@
 What users ask of a job's speed: the rate limit, the seconds that an epoch may take, and the pace.
 
 The rate limit counts rows per epoch; ``auto`` leaves their number to
-:mod:`~airflow_backfill_provider.core.epoch.auto_rate`. The pace counts rows per second. It holds for runs of several epochs,
-and it keeps a single chunk small, whatever the rate limit is.
+:mod:`~airflow_backfill_provider.core.epoch.auto_rate`. The pace counts rows per second. It holds for runs of several
+epochs, and it keeps a single chunk small, whatever the rate limit is.
 """
 
 from __future__ import annotations

@@ -12,10 +12,9 @@ all snapshots have ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.columns import OwnColumns
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.progress import (
@@ -100,26 +99,6 @@ def divide(state: BackfillState, parallelism: int, weights: Sequence[float]) -> 
     starts = _starts([max(weights[vnode], 1.0) for vnode in unfinished], count)
     firsts = [0, *(unfinished[start] for start in starts)]
     return tuple(zip(firsts, [*(first - 1 for first in firsts[1:]), len(state.vnodes) - 1], strict=True))
-
-
-def shared_vnodes(
-    state: BackfillState, parallelism: int, previous: Barrier | None, weights: Callable[[], Sequence[float]]
-) -> tuple[VnodeRange, ...]:
-    """
-    Return the vnodes of each parallel task run.
-
-    They stay as before, unless some task runs would be idle while others have several vnodes left. A rescale takes
-    effect here.
-
-    :param previous: the previous barrier, if this incarnation has one.
-    :param weights: returns the estimated unread rows by vnode, if they are needed.
-    """
-    if previous is not None and previous.parallelism == parallelism:
-        unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)]
-        working = sum(any(first <= vnode <= last for vnode in unfinished) for first, last in previous.vnode_ranges)
-        if working == min(parallelism, len(unfinished)):
-            return previous.vnode_ranges
-    return divide(state, parallelism, weights())
 
 
 def _starts(weights: Sequence[float], count: int) -> Iterator[int]:

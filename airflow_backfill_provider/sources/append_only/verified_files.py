@@ -2,8 +2,8 @@
 The files of a file log as a Delta table of their own, which Delta's own scan reads for a verification.
 
 Epochs read data files past Delta. A verification must not share that reader, or it would repeat its mistakes. The table
-here has a log and no files; see :mod:`airflow_backfill_provider.lake.log.numbered_log`. It also has files that a compaction
-has removed from the original table, and no version of that has to be readable.
+here has a log and no files; see :mod:`airflow_backfill_provider.lake.log.numbered_log`. It also has files that a
+compaction has removed from the original table, and no version of that has to be readable.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 How many rows a commit of a Delta table changed, about; decides how many commits one epoch replays.
 
 Each writer names its metrics differently, and may leave them out or count something else. They are only a hint, and so
-is every count here: the replay ends whatever they say (:mod:`~airflow_backfill_provider.core.epoch.replay`). A commit with
-files of changes is counted by these, because an epoch reads nothing else of it.
+is every count here: the replay ends whatever they say (:mod:`~airflow_backfill_provider.core.epoch.replay`). A commit
+with files of changes is counted by these, because an epoch reads nothing else of it.
 """
 
 from __future__ import annotations

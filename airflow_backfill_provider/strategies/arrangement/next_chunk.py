@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.shared_vnodes import shared_vnodes
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
 from airflow_backfill_provider.core.job.row_estimate import rows_of
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
@@ -17,7 +18,7 @@ from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.core.scan.next_chunk import choose_parts
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
-from airflow_backfill_provider.core.scan.scan import VnodeRange, shared_vnodes
+from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk

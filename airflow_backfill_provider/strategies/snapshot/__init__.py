@@ -4,8 +4,8 @@
 Ports what RisingWave made its default for views that nobody reads before they are finished. The version is pinned when
 the job is created, and all chunks are read at it. Changes since then wait in the upstream's log: a window ends at the
 pinned version until all files are read, and then moves on by bounded steps, in at most ten epochs
-(:mod:`~airflow_backfill_provider.core.epoch.replay`). One difference: here the log that waits is the upstream's own, so it is
-kept only as long as the upstream keeps it.
+(:mod:`~airflow_backfill_provider.core.epoch.replay`). One difference: here the log that waits is the upstream's own, so
+it is kept only as long as the upstream keeps it.
 """
 
 from __future__ import annotations

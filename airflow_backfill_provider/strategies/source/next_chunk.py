@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_backfill_provider.core.epoch.shared_vnodes import shared_vnodes
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
 from airflow_backfill_provider.core.scan.progress import BackfillState
-from airflow_backfill_provider.core.scan.scan import shared_vnodes
 from airflow_backfill_provider.core.scan.splits import splits_by_vnode
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.splits import Splits

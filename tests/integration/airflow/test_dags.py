@@ -132,13 +132,15 @@ def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag,
     run = run_dag("backfill_scheduled")
     assert run.state == "success"
     assert (
-        run.states["backfill.epoch_1.read_snapshot", 0] == run.states["backfill.epoch_1.read_snapshot", 1] == "success"
+        run.states["backfill.epoch_1.read_chunk_part", 0]
+        == run.states["backfill.epoch_1.read_chunk_part", 1]
+        == "success"
     )
-    parts = run.results("backfill.epoch_1.read_snapshot", 2)
+    parts = run.results("backfill.epoch_1.read_chunk_part", 2)
     summary = run.result("backfill.epoch_1.summary")
     assert summary["rows"] == sum(part["rows"] for part in parts)
     assert summary["finished"]
-    assert run.name("backfill.epoch_1.read_snapshot", 1) == "epoch 1, part 1"
+    assert run.name("backfill.epoch_1.read_chunk_part", 1) == "epoch 1, part 1"
     assert run.result("backfill.finish_view")["finished_epoch"] == 1
     assert orders.view() == orders.expected()
 

@@ -27,7 +27,7 @@ class NoEngine(CountingEngine):
 
     def run_epoch(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write nothing."""
-        return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
+        return EpochWrites({0: barrier.rate_limit or 0}, 0, {"chunk": 1.0})
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return the version of the view that :func:`make_view` makes."""

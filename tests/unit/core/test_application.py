@@ -23,7 +23,11 @@ RUNNING = ApplicationRecord(name="epoch-7", attempt="a", host="h", pid=1, starte
 
 @pytest.mark.parametrize(
     ("step", "part", "name"),
-    [(None, None, "epoch-7"), ("changes", None, "epoch-7-changes"), ("snapshot", 0, "epoch-7-snapshot-0")],
+    [
+        (None, None, "epoch-7"),
+        ("apply_changes", None, "epoch-7-apply-changes"),
+        ("read_chunk_part", 0, "epoch-7-read-chunk-part-0"),
+    ],
 )
 def test_each_step_and_part_of_an_epoch_has_its_own_name(step, part, name):
     assert epoch_application(7, step=step, part=part) == name
@@ -78,7 +82,13 @@ def test_an_exit_code_says_whether_a_signal_ended_the_application(code, note):
 
 @pytest.mark.parametrize(
     ("name", "epoch"),
-    [("epoch-12", 12), ("epoch-12-changes", None), ("epoch-12-snapshot-0", None), ("create", None), ("epoch-", None)],
+    [
+        ("epoch-12", 12),
+        ("epoch-12-apply-changes", None),
+        ("epoch-12-read-chunk-part-0", None),
+        ("create", None),
+        ("epoch-", None),
+    ],
 )
 def test_the_first_epoch_of_an_application_is_in_its_name(name, epoch):
     assert epoch_of_application(name) == epoch

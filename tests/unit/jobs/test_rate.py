@@ -30,7 +30,7 @@ class Timed(MemoryEngine):
         writes = super().run_epoch(settings, barrier, since=since)
         rows = sum(writes.snapshot_rows.values())
         return type(writes)(
-            writes.snapshot_rows, writes.change_rows, {"snapshot": rows * self.of_a_row}, writes.rows_added, self.load
+            writes.snapshot_rows, writes.change_rows, {"chunk": rows * self.of_a_row}, writes.rows_added, self.load
         )
 
 

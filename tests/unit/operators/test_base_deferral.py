@@ -346,7 +346,7 @@ def test_each_task_run_of_a_shared_epoch_has_its_own_application(orders: Lake, s
     rows = [read.resume(context("read"), event_of(one))["rows"] for read, one in zip(reads, waiting, strict=True)]
 
     assert sum(rows) == 400
-    assert record(orders, "epoch-1-snapshot-1").succeeded
+    assert record(orders, "epoch-1-read-chunk-part-1").succeeded
 
 
 def test_without_deferral_the_task_keeps_its_slot_and_its_application(created: Lake, monkeypatch):

@@ -57,7 +57,7 @@ def test_the_parts_are_read_in_any_order_and_the_last_one_commits(shared: Lake, 
     done = summary(shared, barrier)
     assert done["rows"] == sum(rows) == 400
     assert (done["epoch"], done["finished"]) == (1, False)
-    assert [call[-3:] for call in spark.submitted] == [["snapshot", "--part", str(part)] for part in (2, 1, 0)]
+    assert [call[-3:] for call in spark.submitted] == [["read_chunk_part", "--part", str(part)] for part in (2, 1, 0)]
 
 
 def test_changes_are_applied_by_their_own_application(shared: Lake, spark: StandInSpark):

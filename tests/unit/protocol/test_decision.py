@@ -263,7 +263,7 @@ def test_an_epoch_without_a_chunk_depends_on_changes():
 
 
 @pytest.mark.parametrize(
-    ("basis", "may_wait", "why"),
+    ("inputs", "may_wait", "why"),
     [
         (begun(history=[settings_of(paused=True)]), True, "paused, and changes of what was read wait until the view"),
         (fresh(history=[settings_of(paused=True)]), False, "paused, and nothing was read yet that could change"),

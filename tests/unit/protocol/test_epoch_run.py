@@ -35,15 +35,15 @@ def test_a_report_says_which_epoch_and_part_it_is_of(part):
 def test_combined_reports_are_what_one_task_run_would_have_written():
     """Rows of a vnode that two parts read are summed; of what task runs did at the same time the longest counts."""
     reports = [
-        report_of(BARRIER, 1, rows={1: 4, 2: 1}, seconds={"snapshot": 2.0, "count": 0.1}),
+        report_of(BARRIER, 1, rows={1: 4, 2: 1}, seconds={"chunk": 2.0, "count": 0.1}),
         report_of(BARRIER, None, rows={0: 7}, rows_added=-3, seconds={"changes": 0.5}),
-        report_of(BARRIER, 0, rows={0: 2, 1: 3}, seconds={"snapshot": 5.0, "count": 0.2}),
+        report_of(BARRIER, 0, rows={0: 2, 1: 3}, seconds={"chunk": 5.0, "count": 0.2}),
     ]
     for order in (reports, reports[::-1]):
         writes = merge_reports(order)
         assert dict(writes.snapshot_rows) == {0: 2, 1: 7, 2: 1}
         assert (writes.change_rows, writes.rows_added) == (7, -3)
-        assert writes.seconds == {"changes": 0.5, "snapshot": 5.0, "count": 0.2}
+        assert writes.seconds == {"changes": 0.5, "chunk": 5.0, "count": 0.2}
 
 
 def test_an_epoch_without_parts_has_the_report_of_its_changes_alone():

@@ -13,7 +13,13 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
 from tests.plain_engine import CountingEngine
-from tests.unit.jobs.verification.verifying import VERA, Watching, epoch, verify
+from tests.unit.jobs.verification.verifying import VERA, Watching, created_job, epoch, nine_orders, verify
+
+
+@pytest.fixture
+def backfill(lake):
+    nine_orders(lake)
+    return created_job(lake)
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def test_commits_record_what_the_epochs_did(backfilling):
     assert [c.rows_read for c in (first, second, third)] == [4, 8, 10]
     assert [c.completed for c in (first, second, third)] == [False, False, True]
     assert [c.watermark for c in (first, second)] == [backfilling.orders.table.watermark(offset_of(v)) for v in (0, 1)]
-    assert set(first.seconds) == {"snapshot", "changes", "commit"}
+    assert set(first.seconds) == {"chunk", "changes", "commit"}
     assert all(0 <= c.seconds["commit"] < 60 for c in (first, second, third))
     assert all(earlier.committed_at < later.committed_at for earlier, later in pairwise((first, second, third)))
     barriers, commits = backfilling.store.log()

@@ -58,16 +58,16 @@ def test_a_shared_epoch_took_as_long_as_the_slowest_task_run_of_each_step(arrang
     barrier = arranged.inject()
     engines = [arranged.engine() for _ in range(4)]
     for engine, seconds in zip(engines, (0.5, 0.25, 0.75, 0.125), strict=True):
-        engine.seconds = {"snapshot": seconds, "changes": seconds}
+        engine.seconds = {"chunk": seconds, "changes": seconds}
     arranged.changes(barrier, engines[0])
     for part in (0, 1, 2):
         arranged.part(barrier, part, engines[1 + part])
     reports = {report.part: report for report in arranged.store.reports(barrier)}
     assert {part: report.seconds for part, report in reports.items()} == {
         None: {"changes": 0.5},
-        0: {"snapshot": 0.25},
-        1: {"snapshot": 0.75},
-        2: {"snapshot": 0.125},
+        0: {"chunk": 0.25},
+        1: {"chunk": 0.75},
+        2: {"chunk": 0.125},
     }
     for report in reports.values():
         assert (report.epoch, report.incarnation, report.digest) == (2, barrier.incarnation, barrier.digest)
@@ -75,7 +75,7 @@ def test_a_shared_epoch_took_as_long_as_the_slowest_task_run_of_each_step(arrang
     commit = arranged.store.commit_of(2)
     seconds = dict(commit.seconds)
     assert 0 <= seconds.pop("commit") < 60
-    assert seconds == {"changes": 0.5, "snapshot": 0.75}
+    assert seconds == {"changes": 0.5, "chunk": 0.75}
     assert commit.upstream_output_row_count == sum(reports[None].rows.values()) > 0
 
 

@@ -20,7 +20,7 @@ def test_a_session_on_a_server_is_known_until_it_is_forgotten(lake: Path):
 
     records.write_session("driver", SESSION)
     assert ApplicationRecords(str(lake / "state")).session("driver") == SESSION
-    assert records.session("epoch-snapshot-1") is None
+    assert records.session("epoch-read-chunk-part-1") is None
 
     records.forget_session("driver")
     assert records.session("driver") is None
@@ -49,7 +49,7 @@ def test_one_of_several_that_wait_knows_of_the_others(lake: Path):
     records.begin_wait("epoch-1", "t1", "d.a of run 1")
     records.begin_wait("epoch-1", "t2", "d.a of run 1")
     records.begin_wait("epoch-1", "t3", "d.ä/b of run 2")
-    records.begin_wait("epoch-1-changes", "t4", "d.c of run 3")
+    records.begin_wait("epoch-1-apply-changes", "t4", "d.c of run 3")
 
     assert records.others_waiting("epoch-1", "d.a of run 1") == ["d.ä/b of run 2"]
     assert records.others_waiting("epoch-1", "d.ä/b of run 2") == ["d.a of run 1"]

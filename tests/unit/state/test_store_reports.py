@@ -29,7 +29,7 @@ def test_the_first_report_of_a_part_wins(store, part):
     first = report_of(barrier, part)
     store.record_report(barrier, first)
     before = versions(store)
-    store.record_report(barrier, report_of(barrier, part, seconds={"snapshot": 99.0}))
+    store.record_report(barrier, report_of(barrier, part, seconds={"chunk": 99.0}))
     assert store.reports(barrier) == [first]
     assert versions(store) == before
 

@@ -120,9 +120,9 @@ def test_epochs_come_to_take_as_long_as_wanted_and_stay_there(fixed, per_second,
     assert all(0.75 * target <= each.seconds <= 1.1 * target for each in epochs[-5:])
 
 
-@given(st.floats(30, 300), st.floats(0.0001, 0.01), st.integers(0, 2**32))
+@given(st.floats(34, 300), st.floats(0.0001, 0.01), st.integers(0, 2**32))
 def test_a_large_fixed_cost_never_brings_the_backfill_to_a_halt(fixed, per_row, seed):
-    """Although every epoch takes longer than wanted, whatever it reads, and no two take the same time."""
+    """Although every epoch takes longer than wanted, whatever it reads and however quick it was by chance."""
     asked, noise = AskedRate(rate_limit="auto", target_epoch_seconds=30), random.Random(seed)
     epochs = [epoch(1000, fixed)]
     for _ in range(60):
@@ -236,7 +236,7 @@ def test_the_newest_epochs_that_read_history_are_measured():
 
 def test_a_repair_and_the_waits_are_not_the_epochs_own_work():
     barrier = barrier_of(1, rate_limit=70)
-    seconds = {"check": 1.0, "changes": 2.0, "repair": 9.0, "snapshot": 4.0}
+    seconds = {"check": 1.0, "changes": 2.0, "repair": 9.0, "chunk": 4.0}
     commit = commit_of(barrier, snapshot_read_row_count=60, seconds=seconds, load=LATE)
     (found,) = measured_epochs([barrier], [commit], parallelism=1)
     assert found == epoch(60, 5.0, limit=70, changes_seconds=2.0, load=LATE)

@@ -16,7 +16,6 @@ from airflow_backfill_provider.core.epoch.barrier import (
     PinnedRange,
     PinnedRead,
     Repair,
-    digest,
 )
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.errors import StateLayoutError
@@ -306,22 +305,3 @@ def test_vnodes_of_combined_repairs_are_in_order():
 )
 def test_a_repair_of_nothing_asks_for_nothing(repair, asks):
     assert bool(repair) is asks
-
-
-# --- requesters -----------------------------------------------------------------------------------
-
-
-# --- digests --------------------------------------------------------------------------------------
-
-
-def test_a_digest_does_not_depend_on_the_order_of_fields():
-    assert digest({"a": 1, "b": [1, None]}) == digest({"b": [1, None], "a": 1})
-    assert digest({"a": [1, 2]}) != digest({"a": [2, 1]})
-
-
-def test_a_digest_distinguishes_null_from_the_word():
-    assert len({digest(value) for value in (None, "null", "", [None], 0, False)}) == 6
-
-
-def test_a_digest_takes_any_text():
-    assert digest("\ud800") != digest("\ud801")

@@ -10,7 +10,7 @@ from tests.builders import NOW, barrier_of, commit_of, report_of
 
 
 def test_a_commit_survives_the_barrier_log():
-    commit = commit_of(barrier_of(), seconds={"changes": 0.1, "snapshot": 1e-9})
+    commit = commit_of(barrier_of(), seconds={"changes": 0.1, "chunk": 1e-9})
     assert EpochCommit.model_validate_json(commit.model_dump_json()) == commit
 
 

@@ -1,8 +1,9 @@
-"""What the tests of verifications share: epochs, verifications, and engines that watch or fail."""
+"""What the tests of verifications share: a job, epochs, verifications, and engines that watch or fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from airflow_backfill_provider import protocol
@@ -12,9 +13,23 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import verifier
-from tests.plain_engine import CountingEngine
+from tests.builders import Orders, job_of
+from tests.plain_engine import CountingEngine, make
 
 VERA = Requester(user="vera")
+
+
+def nine_orders(lake: Path) -> Orders:
+    orders = Orders(lake)
+    orders.add(*range(9))
+    return orders
+
+
+def created_job(lake: Path) -> Backfill:
+    """Create a job over ``orders``, three an epoch."""
+    backfill = Backfill(job_of(lake, rate_limit=3))
+    make(backfill)
+    return backfill
 
 
 def epoch(backfill: Backfill) -> None:

@@ -146,10 +146,10 @@ def test_every_secret_has_a_name_that_spark_masks():
 
 
 def test_the_page_names_every_option_that_is_translated():
-    source = (Path(__file__).parents[3] / "airflow_backfill_provider" / "lake" / "object_store.py").read_text(
+    source = (Path(__file__).parents[4] / "airflow_backfill_provider" / "lake" / "store" / "object_store.py").read_text(
         encoding="utf-8"
     )
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "use-an-object-store.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "how-to" / "use-an-object-store.md").read_text(encoding="utf-8")
     assert [name for name in re.findall(r'"((?:AWS|AZURE|GOOGLE)_\w+)"', source) if f"`{name}`" not in page] == []
 
 
