@@ -1,8 +1,8 @@
 """
-The long haul: ``make bench ARGS=soak``, about an hour and a half.
+The long run: ``make bench ARGS=soak``, about an hour and a half.
 
 It runs ``BENCH_SOAK_EPOCHS`` epochs over ``BENCH_SOAK_ROWS`` rows. Every figure is in ``.bench/soak.json``, even if the
-haul ends early.
+run ends early.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from rich.console import Console
 
 from bench.measuring import save_figures, session
-from bench.soak.haul import Haul
+from bench.soak.long_run import LongRun
 from bench.soak.report import report
 
-HAUL = Haul(
+RUN = LongRun(
     epochs=int(os.environ.get("BENCH_SOAK_EPOCHS", "1000")),
     rows=int(os.environ.get("BENCH_SOAK_ROWS", "20000")),
     strategy=os.environ.get("BENCH_SOAK_STRATEGY", "no_shuffle"),
@@ -31,15 +31,15 @@ def main(console: Console) -> None:
     """Run all epochs, and report which figures stayed flat."""
     spark = session()
     samples: list[dict[str, Any]] = []
-    results = {"strategy": HAUL.strategy, "rows": HAUL.rows, "block": HAUL.block, "samples": samples}
+    results = {"strategy": RUN.strategy, "rows": RUN.rows, "block": RUN.block, "samples": samples}
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="backfill-bench-") as folder:
-        for sample in HAUL.samples(spark, Path(folder)):
+        for sample in RUN.samples(spark, Path(folder)):
             samples.append(asdict(sample))
-            if sample.epoch % HAUL.block == 0:
+            if sample.epoch % RUN.block == 0:
                 save_figures("soak", results)
                 minutes = (time.monotonic() - started) / 60
-                console.print(f"{sample.epoch:,} of {HAUL.epochs:,} epochs after {minutes:.0f} minutes")
+                console.print(f"{sample.epoch:,} of {RUN.epochs:,} epochs after {minutes:.0f} minutes")
     spark.stop()
     path = save_figures("soak", results)
     report(console, results)

@@ -1,4 +1,4 @@
-"""Report the results of the haul: a table of blocks of epochs, the flat figures, and a plot."""
+"""Report the results of the run: a table of blocks of epochs, the flat figures, and a plot."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def seconds_of(sample: Found) -> float:
 
 
 def _require_long(results: Found) -> None:
-    """Refuse to compare a haul that is too short for its bounds to be reached in the second tenth."""
+    """Refuse to compare a run that is too short for its bounds to be reached in the second tenth."""
     if len(results["samples"]) < LEAST_EPOCHS:
-        raise statistics.StatisticsError(f"a haul of fewer than {LEAST_EPOCHS} epochs is too short to compare")
+        raise statistics.StatisticsError(f"a run of fewer than {LEAST_EPOCHS} epochs is too short to compare")
 
 
 def _injecting(sample: Found) -> float:
@@ -103,7 +103,7 @@ FLAT = (
     Target("files of their logs at most", 100, "files", "soak", _most(_in_all("log", of_view=False))),
     Target("their bytes at most", 1, "MB", "soak", _most(_in_all("log_bytes", of_view=False), MEBIBYTE)),
 )
-"""The targets that make a haul flat."""
+"""The targets that make a run flat."""
 
 _COLUMNS: dict[str, Callable[[Sequence[Found]], str]] = {
     "epochs": lambda block: f"{block[0]['epoch']:,} – {block[-1]['epoch']:,}",

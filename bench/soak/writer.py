@@ -1,5 +1,5 @@
 """
-The upstream of the long haul, and its writer: a separate process, so that its memory is not measured.
+The upstream of the long run, and its writer: a separate process, so that its memory is not measured.
 
 A write is one commit with updates, inserts, deletes, and now and then a key that moves. Its rows depend on its number
 alone. As many rows are deleted as inserted, so that the table keeps its size.
@@ -39,7 +39,7 @@ RETENTION = {
     "delta.logRetentionDuration": "interval 5 minutes",
     "delta.deletedFileRetentionDuration": "interval 5 minutes",
 }
-"""Longer than the lag of any epoch, and short enough to pass many times during the haul."""
+"""Longer than the lag of any epoch, and short enough to pass many times during the run."""
 
 
 class Writer:

@@ -88,7 +88,7 @@ MUTANTS = (
         breaks="A window that ends in the past gets rows that were read later.",
         invariant="I1",
         file="airflow_backfill_provider/strategies/cdc/next_chunk.py",
-        old="return seen is not None and seen <= situation.offset",
+        old="return seen is not None and seen <= inputs.offset",
         new="return seen is not None",
         killers=(f"{CDC_PLANNING}::test_rows_that_were_read_after_the_window_s_end_wait",),
     ),

@@ -1,4 +1,4 @@
-"""Mistakes of the strategies: planning chunks, scans, and their halves on Spark."""
+"""Mistakes of the strategies: the next chunk, scans, and their Spark sides."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MUTANTS = (
         breaks="The last chunks of an arrangement are planned without the rows that came while changes waited.",
         invariant="I4",
         file="airflow_backfill_provider/protocol/inject.py",
-        old="kept_up_to=basis.kept_up_to,",
-        new="kept_up_to=basis.from_offset,",
+        old="kept_up_to=inputs.kept_up_to,",
+        new="kept_up_to=inputs.from_offset,",
         killers=(f"{CHUNK_PLAN}::test_rows_that_come_while_changes_wait_do_not_make_the_last_chunks_larger",),
     ),
     Mutant(
@@ -80,7 +80,7 @@ MUTANTS = (
         name="rescale-ignored",
         breaks="Vnodes stay with the task runs of the earlier parallelism while enough of these have work.",
         invariant="I4",
-        file="airflow_backfill_provider/core/scan/scan.py",
+        file="airflow_backfill_provider/core/epoch/shared_vnodes.py",
         old="if previous is not None and previous.parallelism == parallelism:",
         new="if previous is not None:",
         killers=(f"{ARRANGEMENT_PLANNING}::test_another_parallelism_divides_the_vnodes_again",),

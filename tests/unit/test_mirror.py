@@ -215,7 +215,7 @@ OTHERS = {
     "jobs/test_chained_views.py": "what all steps say of an upstream that is an unfinished view",
     "scripts/test_install_postgres.py": "a script in Bash",
     "state/test_damage.py": "damage to any control table",
-    "state/test_long_haul.py": "all control tables after many epochs",
+    "state/test_long_run.py": "all control tables after many epochs",
     "test_lifeline.py": "a helper of these tests",
     "test_seconds.py": "the record of the tests' seconds",
     "test_selection.py": "which files of tests a run imports",

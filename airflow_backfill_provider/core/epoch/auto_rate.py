@@ -1,5 +1,5 @@
 """
-The rate limit that finds itself: how many rows the next chunk has, from what the last epochs took.
+The adaptive rate limit: how many rows the next chunk has, from what the last epochs took.
 
 The next limit is the number of rows that the measured speed reads in the seconds that an epoch should take. It is at
 least half and at most twice the last one. It falls while Spark is late with its work, and it is never above what

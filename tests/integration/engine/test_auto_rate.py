@@ -1,4 +1,4 @@
-"""A rate limit that finds itself, on real Spark: exact rows, and epochs whose sizes follow the rule."""
+"""An adaptive rate limit, on real Spark: exact rows, and epochs whose sizes follow the rule."""
 
 from __future__ import annotations
 

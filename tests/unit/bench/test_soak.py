@@ -1,4 +1,4 @@
-"""The long haul's own arithmetic: what is written before each epoch, what is compared, and what counts as flat."""
+"""The long run's own arithmetic: what is written before each epoch, what is compared, and what counts as flat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from bench.soak import report, writer
-from bench.soak.haul import Haul
+from bench.soak.long_run import LongRun
 from bench.soak.report import FLAT, blocks_of
 from bench.soak.sample import files_of
 
@@ -20,7 +20,7 @@ FILES = {"data": 9, "data_bytes": 900, "log": 5, "log_bytes": 500}
 
 
 @pytest.fixture(autouse=True)
-def _short_hauls_are_long(monkeypatch):
+def _short_runs_are_long(monkeypatch):
     monkeypatch.setattr(report, "LEAST_EPOCHS", 50)
 
 
@@ -83,10 +83,10 @@ def test_files_of_a_log_are_counted_separately(tmp_path):
     assert (found.data, found.data_bytes, found.log, found.log_bytes) == (3, 15, 2, 10)
 
 
-def test_a_haul_has_ten_blocks_and_reads_history_in_four_of_them():
-    haul = Haul(epochs=1000, rows=20_000)
-    assert (haul.block, haul.chunk) == (100, 50)
-    assert Haul(epochs=3, rows=10).block == 1
+def test_a_run_has_ten_blocks_and_reads_history_in_four_of_them():
+    run = LongRun(epochs=1000, rows=20_000)
+    assert (run.block, run.chunk) == (100, 50)
+    assert LongRun(epochs=3, rows=10).block == 1
 
 
 def test_epochs_that_fill_no_block_go_to_the_last():
@@ -114,7 +114,7 @@ def test_memory_and_bytes_are_compared_by_the_maximum_of_a_block():
     assert found["files of the control tables at most"] == 77
 
 
-def test_a_haul_that_is_too_short_is_not_compared():
+def test_a_run_that_is_too_short_is_not_compared():
     (memory,) = (target for target in FLAT if target.what == "memory of Java")
     with pytest.raises(statistics.StatisticsError, match="too short to compare"):
         memory.figure(results([sample(n) for n in range(49)]))

@@ -1,4 +1,4 @@
-"""The rate limit that finds itself: bounded steps, the speed that was measured, and what it never exceeds."""
+"""The adaptive rate limit: bounded steps, the speed that was measured, and what it never exceeds."""
 
 import datetime as dt
 import random

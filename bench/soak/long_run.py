@@ -1,4 +1,4 @@
-"""The haul: repeat a write, an epoch and a sample."""
+"""The run: repeat a write, an epoch and a sample."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _VIEW = {"delta.enableDeletionVectors": "true", **RETENTION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Haul:
+class LongRun:
     """
-    The size of a haul.
+    The size of a run.
 
     :param epochs: the number of epochs.
     :param rows: the number of rows of the upstream.
