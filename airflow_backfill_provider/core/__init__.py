@@ -1,1 +1,1 @@
-"""What a backfill is: job, key order, progress, barrier, planner. Pure Python, no I/O."""
+"""What a backfill is: job, key order, progress, barrier, next chunk. Pure Python, no I/O."""

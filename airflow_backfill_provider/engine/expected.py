@@ -1,8 +1,8 @@
 """
 The upstream's rows that the view must hold the query's result of, computed independently for a verification (I1).
 
-This module shares no code with planning and running epochs. It looks up the committed position of each row's vnode in
-the state table, and compares keys with its own expression. So a mistake in a plan, in a condition or in the protocol
+This module shares no code with what decides and runs epochs. It looks up the committed position of each row's vnode in
+the state table, and compares keys with its own expression. So a mistake in a chunk, in a condition or in the protocol
 appears as a difference, instead of affecting both sides.
 """
 

@@ -205,7 +205,7 @@ class TableOpener:
         Return the rows as of an offset.
 
         The last offset's data frame is cached, because the rows at an offset never change, and Delta lists the files
-        again for each data frame, which takes longer than the rest of planning.
+        again for each data frame, which takes longer than to decide the rest of the epoch.
         """
         return self._rows.of((job_rows, offset), partial(job_rows.at, offset))
 

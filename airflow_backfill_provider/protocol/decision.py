@@ -275,7 +275,7 @@ def decide_epoch(
     :param chunk: the chunk that it reads.
     :param chunk_offset: the upstream's offset of the chunk.
     :param may_wait: whether the changes of read rows may wait.
-    :param limit: the rate limit that the chunk was planned with.
+    :param limit: the rate limit that the chunk was chosen with.
     :param replay: the epoch's place in the replay, if it has one.
     """
     state, read_before, keeps = inputs.state, inputs.read_before, inputs.strategy.takes_all_changes
@@ -297,17 +297,17 @@ def decide_epoch(
     )
 
 
-def depends_on_changes(inputs: EpochInputs, planned: NextEpoch) -> bool:
+def depends_on_changes(inputs: EpochInputs, decided: NextEpoch) -> bool:
     """Return whether an epoch has something to do only if the upstream has changes for it."""
-    return planned.needs_changes and not _has_other_work(inputs, planned)
+    return decided.needs_changes and not _has_other_work(inputs, decided)
 
 
-def _has_other_work(inputs: EpochInputs, planned: NextEpoch) -> bool:
+def _has_other_work(inputs: EpochInputs, decided: NextEpoch) -> bool:
     """Return whether an epoch has something to do even if the upstream has no changes."""
-    return bool(planned.chunk.parts or planned.chunk.prepares or inputs.repair or inputs.brings_first_rows)
+    return bool(decided.chunk.parts or decided.chunk.prepares or inputs.repair or inputs.brings_first_rows)
 
 
-def why_idle(inputs: EpochInputs, planned: NextEpoch, *, has_changes: bool) -> str:
+def why_idle(inputs: EpochInputs, decided: NextEpoch, *, has_changes: bool) -> str:
     """
     Return why an epoch has nothing to do, or the empty string if it has.
 
@@ -315,24 +315,24 @@ def why_idle(inputs: EpochInputs, planned: NextEpoch, *, has_changes: bool) -> s
         :func:`depends_on_changes`.
     """
     settings, state = inputs.settings, inputs.state
-    if _has_other_work(inputs, planned):
+    if _has_other_work(inputs, decided):
         return ""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
-    ends_before_changes = inputs.strategy.ends_windows and planned.changes_after == settings.first_offset
-    changes_wait = not planned.needs_changes or (ends_before_changes and not has_changes and not state.completed)
+    ends_before_changes = inputs.strategy.ends_windows and decided.changes_after == settings.first_offset
+    changes_wait = not decided.needs_changes or (ends_before_changes and not has_changes and not state.completed)
     if changes_wait and inputs.read_before:
         return waiting + "changes of what was read wait until the view is finished"
-    if not planned.needs_changes:
+    if not decided.needs_changes:
         return waiting + "nothing was read yet that could change"
-    return "" if has_changes else waiting + f"the upstream has no changes after offset {planned.changes_after}"
+    return "" if has_changes else waiting + f"the upstream has no changes after offset {decided.changes_after}"
 
 
 def next_barrier(
-    inputs: EpochInputs, planned: NextEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
+    inputs: EpochInputs, decided: NextEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
 ) -> Barrier:
     """Return the barrier for what the next epoch does in a window."""
-    settings, to_offset, chunk, repair = inputs.settings, window.to_offset, planned.chunk, inputs.repair
-    order, replay = settings.scan.order, planned.replay
+    settings, to_offset, chunk, repair = inputs.settings, window.to_offset, decided.chunk, inputs.repair
+    order, replay = settings.scan.order, decided.replay
     steps = to_offset.distance_from(window.from_offset)
     unread, held_up = counted(inputs.previous, inputs.rows_left(chunk))
     mutations = (record.as_mutation() for record in inputs.new_records)
@@ -345,16 +345,16 @@ def next_barrier(
         definition=settings.definition_digest,
         read_before=tuple(PinnedRange.of(covered, order) for covered in inputs.read_before),
         read_as_of=inputs.read_as_of,
-        publishes=not planned.waits,
-        older_offset=planned.chunk_offset if chunk.parts and planned.chunk_offset != to_offset else None,
+        publishes=not decided.waits,
+        older_offset=decided.chunk_offset if chunk.parts and decided.chunk_offset != to_offset else None,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts
         ),
         vnode_ranges=chunk.vnode_ranges,
         repair=repair,
-        completes=planned.completes,
-        rate_limit=planned.limit.rows,
-        rate=planned.limit.pinned(settings.rate_limit),
+        completes=decided.completes,
+        rate_limit=decided.limit.rows,
+        rate=decided.limit.pinned(settings.rate_limit),
         parallelism=settings.parallelism,
         paused=settings.paused,
         mutations=tuple(mutation for mutation in mutations if mutation is not None),
@@ -364,7 +364,7 @@ def next_barrier(
         held_up=held_up_before(inputs.previous, inputs.new_records) + held_up,
         warnings=(
             *chunk.warnings,
-            *(replay.warnings(steps, planned.limit.rows) if replay else ()),
+            *(replay.warnings(steps, decided.limit.rows) if replay else ()),
             *((PARTIAL_REPAIR,) if repair and not settings.definition.vnodes <= set(repair.vnodes) else ()),
         ),
         injected_by=requester,

@@ -199,19 +199,19 @@ def _planned_barrier(
     inputs.require_state(store.last_epoch() if state_is_newer else inputs.last_epoch, store.location)
     may_wait = inputs.could_wait and _changes_may_wait(upstream, inputs, now)
     chunk = _chunk(tables, inputs, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
-    planned = decide_epoch(inputs, *chunk, may_wait=may_wait, limit=limit, replay=inputs.replay(newest))
-    after = planned.changes_after
-    if planned.needs_changes:
+    decided = decide_epoch(inputs, *chunk, may_wait=may_wait, limit=limit, replay=inputs.replay(newest))
+    after = decided.changes_after
+    if decided.needs_changes:
         # Also if there are no changes: the epoch's position moves past the window.
         upstream.require_kept_values(after, described.offset, inputs.settings.upstream)
-    has_changes = depends_on_changes(inputs, planned) and upstream.has_changes(after, described.offset)
-    idle = why_idle(inputs, planned, has_changes=has_changes)
+    has_changes = depends_on_changes(inputs, decided) and upstream.has_changes(after, described.offset)
+    idle = why_idle(inputs, decided, has_changes=has_changes)
     if idle and described.offset == inputs.from_offset:
         return None, idle
-    if planned.needs_changes and not idle:
+    if decided.needs_changes and not idle:
         upstream.require_changes(after, described.offset)
-    window = _window(upstream, inputs, described, row_count=planned.chunk.row_count)
-    return next_barrier(inputs, planned, window, requester=requester, now=now), idle
+    window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
+    return next_barrier(inputs, decided, window, requester=requester, now=now), idle
 
 
 def _newest(upstream: Source, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
@@ -263,7 +263,7 @@ def _chunk(
     While changes wait, that is the offset of the newest chunk, until the chunk would complete every vnode.
     """
 
-    def plan_at(offset: Offset) -> NextChunk:
+    def chunk_at(offset: Offset) -> NextChunk:
         return next_chunk(
             ChunkInputs(
                 settings=inputs.settings,
@@ -280,10 +280,10 @@ def _chunk(
 
     resting = inputs.resting_offset if may_wait else None
     if resting is not None:
-        plan = plan_at(resting)
-        if not inputs.completes(plan):
-            return plan, resting
-    return plan_at(to_offset), to_offset
+        chunk = chunk_at(resting)
+        if not inputs.completes(chunk):
+            return chunk, resting
+    return chunk_at(to_offset), to_offset
 
 
 def _changes_may_wait(upstream: Source, inputs: EpochInputs, now: dt.datetime) -> bool:

@@ -76,14 +76,14 @@ class NextChunk:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The planner's warnings, each once."""
+        """The warnings of all parts, each once."""
         return tuple(dict.fromkeys(warning for part in self.parts for warning in part.warnings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkInputs:
     """
-    The facts that the next chunk is planned from.
+    The facts that the next chunk is chosen from.
 
     :param settings: the settings in force.
     :param rate_limit: the most snapshot rows of the epoch; ``None`` is unlimited, 0 reads none. With ``auto`` it

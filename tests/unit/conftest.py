@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the Airflow side: real control tables, no JVM and no Airflow database."""
+"""Fixtures of the tests of the protocol and of the Airflow side: real control tables, no JVM, no Airflow database."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airflow.sdk._shared.secrets_masker import reset_secrets_masker
 
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from tests.builders import Template
+from tests.property.backfilling import Prepared
 from tests.unit import lifeline
 from tests.unit.stand_in import ROWS, Lake, StandInSpark
 
@@ -110,3 +111,19 @@ def _lifeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with lifeline.lifeline() as port:
         monkeypatch.setenv(lifeline.VARIABLE, port)
         yield
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=5)
+
+
+@pytest.fixture
+def backfilling(prepared):
+    """A created job over the orders 0 to 9, five rows an epoch."""
+    return prepared.restore()
+
+
+@pytest.fixture
+def store(backfilling):
+    return backfilling.store

@@ -215,7 +215,7 @@ class Barrier(Frozen):
         is none of them. The next barrier's number follows from it.
     :param unread: the snapshot rows that were left when they were counted last; ``None`` if that is not known.
     :param held_up: how many epochs before it left about as many rows as they found, because writers added others.
-    :param warnings: warnings of the planner.
+    :param warnings: warnings about the chunk.
     :param injected_by: who requested the epoch.
     :param injected_at: when.
     :param given_up: why the epoch was given up, whole or in part. The other fields say what was done.

@@ -2,7 +2,7 @@
 Keys and their order.
 
 A *position* is a point in key order: one value for each key column, ``None`` where the column is null. Everything
-that compares keys (planner, change filter, snapshot bounds) uses the order defined here: column by column, nulls
+that compares keys (next chunk, change filter, bounds of chunks) uses the order defined here: column by column, nulls
 first, each column in its own direction, strings and binary by their bytes. A bound of a range may be shorter than the
 key. It then covers all keys that begin with it: in an order by (vnode, key), ``(5,)`` is all of vnode 5. Ports
 ``cmp_datum_iter`` with the storage key's order types. "No position yet" is ``None``, which differs from the position of

@@ -3,8 +3,8 @@ Chooses where the next chunk of the snapshot ends.
 
 A streaming executor reads until the barrier arrives and takes the last row's key as its position. Here the position is
 chosen first, from the Delta log's file statistics and the rate limit, and pinned in the barrier. Then the epoch reads
-exactly the keys up to it (I2). Any point of the key space is a correct boundary, so I1 does not depend on the planner.
-The planner only decides the *number* of rows.
+exactly the keys up to it (I2). Any point of the key space is a correct boundary, so I1 does not depend on this module.
+It only decides the *number* of rows.
 
 The rate limit is exact to the row, even if keys are skewed inside a file. Whole files are counted by their statistics
 where these are precise enough. Elsewhere, only the key columns of the files around the boundary are read. If files are
@@ -45,7 +45,7 @@ class ChunkPart:
     :param scanned_files: data files that may have rows of the chunk.
     :param scanned_rows: rows in these files.
     :param scanned_bytes: bytes of these files.
-    :param warnings: why the plan is more expensive than it should be, if it is.
+    :param warnings: why the chunk is more expensive than it should be, if it is.
     """
 
     ranges: tuple[KeyRange, ...]
@@ -109,46 +109,48 @@ def choose_parts(
     Each part gets the same share of it. What one part does not need goes to the others.
 
     :param unread: the unread ranges of each task run, in scan order.
-    :returns: one plan per task run; without ranges if it gets nothing.
+    :returns: one chunk part per task run; without ranges if it gets nothing.
     """
-    plans: dict[int, ChunkPart] = {part: _nothing(ranges) for part, ranges in enumerate(unread)}
+    chosen: dict[int, ChunkPart] = {part: _nothing(ranges) for part, ranges in enumerate(unread)}
     open_parts = [part for part, ranges in enumerate(unread) if ranges]
     if rate_limit is None or len(open_parts) == 1:
         for part in open_parts:
-            plans[part] = choose_chunk(files, unread=unread[part], rate_limit=rate_limit, order=order, keys=keys)
-        return tuple(plans.values())
+            chosen[part] = choose_chunk(files, unread=unread[part], rate_limit=rate_limit, order=order, keys=keys)
+        return tuple(chosen.values())
     while open_parts:
-        shares = _shares(rate_limit, plans, open_parts)
+        shares = _shares(rate_limit, chosen, open_parts)
         grown = {
             part: choose_chunk(files, unread=unread[part], rate_limit=share, order=order, keys=keys)
             for part, share in shares.items()
         }
         # A completed part leaves rows to the others, so its rows are counted exactly: it may share files with them.
-        plans |= {part: _counted(plan, files, order, keys) if plan.completes else plan for part, plan in grown.items()}
-        still_open = [part for part in open_parts if not plans[part].completes]
+        chosen |= {
+            part: _counted(chunk, files, order, keys) if chunk.completes else chunk for part, chunk in grown.items()
+        }
+        still_open = [part for part in open_parts if not chosen[part].completes]
         if len(still_open) == len(open_parts):
             break
         open_parts = still_open
-    return tuple(plans[part] for part in range(len(unread)))
+    return tuple(chosen[part] for part in range(len(unread)))
 
 
-def _shares(rate_limit: int, plans: dict[int, ChunkPart], open_parts: Sequence[int]) -> dict[int, int]:
+def _shares(rate_limit: int, chosen: dict[int, ChunkPart], open_parts: Sequence[int]) -> dict[int, int]:
     """Return how many rows each open part may read; the first parts get the remainder of the division."""
-    completed = sum(plan.rows for part, plan in plans.items() if part not in open_parts)
+    completed = sum(chunk.rows for part, chunk in chosen.items() if part not in open_parts)
     share, remainder = divmod(max(rate_limit - completed, 0), len(open_parts))
     shares = {part: share + (index < remainder) for index, part in enumerate(open_parts)}
     return {part: rows for part, rows in shares.items() if rows}
 
 
-def _counted(plan: ChunkPart, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPart:
-    """Return a plan with the exact number of its rows."""
+def _counted(chunk: ChunkPart, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPart:
+    """Return a part with the exact number of its rows."""
     rows = sum(
         _rows_within(file, covered, order, keys)
-        for covered in plan.ranges
+        for covered in chunk.ranges
         for file in files
         if may_hold_some_of(file, covered, order)
     )
-    return replace(plan, rows=rows)
+    return replace(chunk, rows=rows)
 
 
 def _nothing(unread: Sequence[KeyRange]) -> ChunkPart:

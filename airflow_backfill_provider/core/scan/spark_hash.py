@@ -1,4 +1,4 @@
-"""The vnode of a whole number, as Spark computes it, for planning without a JVM."""
+"""The vnode of a whole number, as Spark computes it, to choose chunks without a JVM."""
 
 from __future__ import annotations
 

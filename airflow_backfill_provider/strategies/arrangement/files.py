@@ -1,5 +1,5 @@
 """
-The arrangement's Delta log: whether the table exists, and the data files that a chunk is planned from.
+The arrangement's Delta log: whether the table exists, and the data files that a chunk is chosen from.
 
 The arrangement is a Delta replica of the columns that a job uses, laid out by (vnode, key). Spark writes it
 (:mod:`~airflow_backfill_provider.strategies.arrangement.table`) in one commit, so a table that exists is complete.
@@ -37,7 +37,7 @@ from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.lake.tables.existing import is_table
 
 PIECES = 256
-"""The number of pieces into which the changes are cut for planning."""
+"""The number of pieces into which the changes are cut to choose chunks."""
 
 _LAST_EPOCH = 2**62
 """A number above that of any epoch, for changes that come last."""
@@ -63,7 +63,7 @@ class ArrangementFiles:
         self, order: KeyOrder, base_epoch: int, own: OwnColumns, coming: pa.Table | None = None
     ) -> tuple[list[FileStatistics], KeyIndex]:
         """
-        Return files with bounds of (vnode, key), and an index of exact keys, for planning chunks.
+        Return files with bounds of (vnode, key), and an index of exact keys, to choose chunks.
 
         The table stores a changed row once in the base and once for each epoch that changed it. The returned files
         count rows as a chunk reads them: files of the base without the changed rows, and files for the changes with

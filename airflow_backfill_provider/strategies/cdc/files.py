@@ -1,5 +1,5 @@
 """
-The rows that were read ahead, without a JVM: how far they reach, and the files that a chunk is planned from.
+The rows that were read ahead, without a JVM: how far they reach, and the files that a chunk is chosen from.
 
 Each reading ahead is one commit. Its stamp says which keys it covers and after which offset its rows need changes.
 """
