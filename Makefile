@@ -99,7 +99,8 @@ test-fast: install ## run only the tests that are not marked slow
 	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 $(VENV)/.local-files: tests/LocalFiles.scala tests/local_files.py $(VENV)/.jars
-	$(BIN)/python -m tests.local_files
+	@# Another Python of this machine may have built it.
+	[ $(VENV)/share/airflow-backfill/tests/local-files.jar -nt $< ] || $(BIN)/python -m tests.local_files
 	@touch $@
 
 $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars
@@ -113,7 +114,7 @@ test-smoke: install $(VENV)/.local-files ## run one test each of Spark, Airflow,
 	$(BIN)/python -m pytest -m smoke $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 test-other-pythons: install ## run the fast tests and the smoke tests on the other Pythons of this machine
-	scripts/test_other_pythons.sh $(PYTHON_VERSION) $(PYTHONS)
+	scripts/test_other_pythons.sh $(VENV) $(PYTHON_VERSION) $(PYTHONS)
 
 test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run the tests that `make test` leaves out, for a release; an hour
 	$(BIN)/python -m pytest -m exhaustive $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes
 from airflow_backfill_provider.sources.shared.change_log.changes import LoggedChange, LoggedKind, Texts
-from docs.example_database import BEGINNING, ExampleDatabase
+from docs.example_database import BEGINNING, MARKS, ExampleDatabase
 from docs.generated import table
 
 _TYPES = {"order_id": "long", "amount": "integer"}
@@ -47,7 +47,7 @@ class ExampleChangeLog:
     def land(self) -> int:
         """Land what the database has, and return the position through which it is landed."""
         messages = self._database.peek(self.landed_through)
-        self._rows += logged_changes(messages, lambda _: _TYPES, after=self.landed_through)
+        self._rows += logged_changes(messages, lambda _: _TYPES, after=self.landed_through, marks=MARKS)
         self.landed_through = self._database.position
         return self.landed_through
 

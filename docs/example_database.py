@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.sources.postgres.logged_changes import offset_of_commit
-from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX
+from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX, Marks
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     Begin,
     Commit,
@@ -28,6 +28,19 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
 
 BEGINNING = 100
 """The newest position of the log when the example begins."""
+
+
+class _Unsigned(Marks):
+    """Marks without signatures, which a reader of the example would stumble over."""
+
+    def text(self, name: str) -> str:
+        return name
+
+    def read(self, content: bytes) -> str:
+        return content.decode()
+
+
+MARKS = _Unsigned("")
 
 _BYTES, _BYTES_BEFORE_COMMIT = 100, 90
 """The size of a transaction in the log, and of what comes before the record of its commit."""
@@ -96,7 +109,7 @@ class ExampleDatabase:
 
     def mark(self, text: str) -> int:
         """Write a mark, and return its offset."""
-        return self._log([LogicalMessage(True, self.position, MARK_PREFIX, text.encode())])
+        return self._log([LogicalMessage(True, self.position, MARK_PREFIX, MARKS.text(text).encode())])
 
     def peek(self, after: int) -> Iterator[Message]:
         """Yield the messages that come after a position; the table's columns come first."""

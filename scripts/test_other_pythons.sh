@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the fast tests and the tests marked `smoke` on each supported Python other than that of .venv, in an environment of
-# its own, .venv-VERSION. Says so where this machine lacks one.
-# Usage: scripts/test_other_pythons.sh VERSION_OF_VENV VERSION...
+# its own, .venv-VERSION. Says so where this machine lacks one. A Python that fails does not keep the others from running.
+# With MINUTES, no Python begins later than so many minutes from now: a server ends what takes too long.
+# Usage: [MINUTES=...] scripts/test_other_pythons.sh VENV VERSION_OF_VENV VERSION...
 set -euo pipefail
-own=$1
-shift
+own_venv=$1 own=$2
+shift 2
 
 # A Python on the PATH, or of pyenv, whose shims on the PATH refuse a version that is not chosen.
 find_python() {
@@ -17,6 +18,13 @@ find_python() {
     done
 }
 
+# Jars are the same for each Python, and take longer than its packages.
+share_jars() {
+    mkdir -p "$1/share"
+    [ -e "$1/share/airflow-backfill" ] || ln -s "$(realpath "$own_venv")/share/airflow-backfill" "$1/share/airflow-backfill"
+}
+
+failed=()
 for version in "$@"; do
     [ "$version" != "$own" ] || continue
     python=$(find_python "$version")
@@ -24,6 +32,20 @@ for version in "$@"; do
         echo "NOT TESTED: Python $version, because this machine has none; the tests ran on Python $own"
         continue
     fi
+    if [ -n "${MINUTES:-}" ] && [ "$SECONDS" -ge $((60 * MINUTES)) ]; then
+        echo "NOT TESTED: Python $version, because there is no time left; the tests ran on Python $own"
+        continue
+    fi
+    venv=$own_venv-$version
+    share_jars "$venv"
+    on_it=(make --no-print-directory VENV="$venv" PYTHON_VERSION="$version")
     echo "Python $version: the fast tests and the smoke tests"
-    PYTHON=$python make --no-print-directory VENV=".venv-$version" PYTHON_VERSION="$version" test-fast test-smoke
+    if ! PYTHON=$python "${on_it[@]}" install; then
+        failed+=("Python $version: its packages could not be installed into $venv; see above")
+    elif ! PYTHON=$python "${on_it[@]}" test-fast test-smoke; then
+        failed+=("Python $version: a test failed; see above")
+    fi
 done
+
+[ "${#failed[@]}" -eq 0 ] || printf 'FAILED: %s\n' "${failed[@]}" >&2
+exit $((${#failed[@]} > 0))

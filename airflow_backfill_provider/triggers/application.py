@@ -41,8 +41,7 @@ class SparkApplicationTrigger(BaseTrigger):
     :param epoch: the epoch, if the application runs one whole epoch.
     :param backfill_conn_id: the connection with the object store's options.
     :param poll_interval: seconds between two polls.
-    :param attempt: the attempt at the application that the task run started or found; ``None`` if that is not known, as
-        to a trigger of an earlier release.
+    :param attempt: the attempt at the application that the task run started or found.
     :param waiter: the task run that waits.
     """
 
@@ -54,8 +53,8 @@ class SparkApplicationTrigger(BaseTrigger):
         epoch: int | None,
         backfill_conn_id: str,
         poll_interval: float,
-        attempt: str | None = None,
-        waiter: str = "",
+        attempt: str,
+        waiter: str,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.attempt = attempt
@@ -76,8 +75,8 @@ class SparkApplicationTrigger(BaseTrigger):
             "epoch": self.epoch,
             "backfill_conn_id": self.backfill_conn_id,
             "poll_interval": self.poll_interval,
-            **({"attempt": self.attempt} if self.attempt else {}),
-            **({"waiter": self.waiter} if self.waiter else {}),
+            "attempt": self.attempt,
+            "waiter": self.waiter,
         }
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
@@ -131,7 +130,7 @@ class SparkApplicationTrigger(BaseTrigger):
 
     def _stop(self) -> None:
         record = self._records.read(self.name)
-        if record is None or self.attempt not in {None, record.attempt}:
+        if record is None or self.attempt != record.attempt:
             # The attempt that this trigger waited for is over, and the new one belongs to another task run.
             return
         others = self._records.others_waiting(self.name, self.waiter)
@@ -165,7 +164,7 @@ class SparkApplicationTrigger(BaseTrigger):
 class _Watch:
     """The state of an application that the trigger has seen, timed by this process's clock."""
 
-    def __init__(self, own: str | None = None) -> None:
+    def __init__(self, own: str) -> None:
         self._own = own
         self._seen: ApplicationRecord | None = None
         self._changed = self._looked = time.monotonic()
@@ -179,7 +178,7 @@ class _Watch:
         news = []
         if self._seen is None or self._seen.attempt != record.attempt:
             self._logged = ()
-            news = [] if self._own in {None, record.attempt} else [_taken_over(record)]
+            news = [] if self._own == record.attempt else [_taken_over(record)]
         self._seen, self._changed = record, time.monotonic()
         if record.application_id and record.web_url != self._web_url:
             news.append(f"Spark application {record.application_id}: {record.web_url}")

@@ -49,7 +49,7 @@ MUTANTS = (
         breaks="A task run that is killed stops the newest attempt, although its own one is over.",
         invariant="I5",
         file="airflow_backfill_provider/triggers/application.py",
-        old="if record is None or self.attempt not in {None, record.attempt}:",
+        old="if record is None or self.attempt != record.attempt:",
         new="if record is None:",
         killers=(f"{TRIGGER}::test_who_is_killed_stops_its_own_attempt_and_not_a_newer_one",),
     ),

@@ -201,8 +201,8 @@ MUTANTS = (
         breaks="Whoever may connect to the database ends a job's reading with a message.",
         invariant="I1",
         file="airflow_backfill_provider/sources/postgres/marks.py",
-        old="if not self.secret or text == BEGIN:",
-        new="if not self.secret or text:",
+        old="if text == BEGIN:",
+        new="if text:",
         killers=(f"{LOGGED_CHANGES}::test_of_messages_with_our_prefix_only_signed_ones_are_marks",),
     ),
     Mutant(

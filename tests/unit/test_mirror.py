@@ -214,6 +214,7 @@ OTHERS = {
     "demo/test_table.py": "the tables that the demo's writer makes",
     "jobs/test_chained_views.py": "what all steps say of an upstream that is an unfinished view",
     "scripts/test_install_postgres.py": "a script in Bash",
+    "scripts/test_test_other_pythons.py": "a script in Bash",
     "state/test_damage.py": "damage to any control table",
     "state/test_long_run.py": "all control tables after many epochs",
     "test_lifeline.py": "a helper of these tests",

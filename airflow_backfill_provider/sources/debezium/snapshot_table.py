@@ -135,10 +135,8 @@ class SnapshotTable:
         """
         Return what became of the used columns since the job was created.
 
-        :param pinned: as :meth:`pinned_for` returned it; empty if an older version of this package created the job.
+        :param pinned: as :meth:`pinned_for` returned it.
         """
-        if _LOOK not in pinned:
-            return []
         identities = {name.removeprefix(_COLUMN): text for name, text in pinned.items() if name.startswith(_COLUMN)}
         then = json.loads(pinned[_LOOK])
         files = {int(oid): file for oid, file in then["files"].items()}

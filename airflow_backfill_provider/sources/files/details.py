@@ -23,7 +23,7 @@ class FileDetails:
     Details of a file.
 
     :param partitions: column → its value as a text, for columns whose values are in the file's path.
-    :param digest: of its content; empty if it is not known.
+    :param digest: of its content; empty as long as it was not read.
     :param has_all: whether the file has these columns, too.
     :param empty: columns that have no value and no type in the file.
     """
@@ -45,13 +45,13 @@ class FileDetails:
 
     @classmethod
     def from_text(cls, text: str) -> FileDetails:
-        """Return the details from the file log; older logs have none."""
-        known: dict[str, str | None] = json.loads(text) if text else {}
+        """Return the details from the file log."""
+        known = json.loads(text)
         return cls(
             partitions={name[1:]: value for name, value in known.items() if name.startswith(_PARTITION)},
-            digest=known.get(_DIGEST) or "",
-            has_all=bool(known.get(_HAS_ALL)),
-            empty=tuple(json.loads(known.get(_EMPTY) or "[]")),
+            digest=known[_DIGEST],
+            has_all=bool(known[_HAS_ALL]),
+            empty=tuple(json.loads(known[_EMPTY])),
         )
 
 

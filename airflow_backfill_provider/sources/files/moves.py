@@ -45,15 +45,12 @@ def moved_from(
 
 def _has_same_content(known: FoundFile, found: FoundFile) -> bool:
     digests = {FileDetails.from_text(one.details).digest for one in (known, found)}
-    # Older logs have no digests.
-    is_same = len(digests) == 1 or ("" in digests and known.modified == found.modified)
-    return is_same and (known.size, known.rows) == (found.size, found.rows) and found.rows > 0
+    return len(digests) == 1 and (known.size, known.rows) == (found.size, found.rows) and found.rows > 0
 
 
 def _is_in_same_partition(placed: PlacedFile, found: FoundFile) -> bool:
     first, second = (FileDetails.from_text(one.details) for one in (placed.file, found))
-    # Older logs have no values of partitions, either.
-    return first.partitions == second.partitions or not first.digest
+    return first.partitions == second.partitions
 
 
 def _name(file: FoundFile) -> str:

@@ -108,7 +108,13 @@ class Landing:
         status = self.slot.status(connection)
         messages = self._messages(status.current)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
-        changes = logged_changes(messages, _without_types, after=self.log.queries.landed_through, trees=trees)
+        changes = logged_changes(
+            messages,
+            _without_types,
+            after=self.log.queries.landed_through,
+            marks=Marks(self.log.secret()),
+            trees=trees,
+        )
         return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
 
     def _land_once(self, connection: Connection, up_to: int, at_least: int, marks: Marks) -> tuple[int, bool]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from airflow_backfill_provider.sources.postgres.arrays import array_as_json
-from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX, UNSIGNED, Marks
+from airflow_backfill_provider.sources.postgres.marks import MARK_PREFIX, Marks
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     UNCHANGED,
@@ -52,9 +52,9 @@ def logged_changes(
     types_of: Callable[[Relation], Mapping[str, str]],
     *,
     after: int,
+    marks: Marks,
     numbers_of: Callable[[Relation], Mapping[str, str]] = lambda _: {},
     trees: PartitionTrees = NO_PARTITIONS,
-    marks: Marks = UNSIGNED,
 ) -> Iterator[LoggedChange]:
     """
     Yield the rows of the change log.

@@ -23,14 +23,14 @@ class Marks:
     """
     The marks of one change log.
 
-    :param secret: the log's secret; empty for a log without one, whose marks are not signed.
+    :param secret: the log's secret.
     """
 
-    secret: str = ""
+    secret: str
 
     def text(self, name: str) -> str:
         """Return the text of the mark with a name."""
-        return f"{name} {self._signature(name)}" if self.secret else name
+        return f"{name} {self._signature(name)}"
 
     def read(self, content: bytes) -> str | None:
         """Return the text of a message with the marks' prefix; ``None`` if it is somebody else's."""
@@ -38,13 +38,10 @@ class Marks:
             text = content.decode()
         except UnicodeDecodeError:
             return None
-        if not self.secret or text == BEGIN:
+        if text == BEGIN:
             return text
         name, _, signature = text.rpartition(" ")
         return text if hmac.compare_digest(signature.encode(), self._signature(name).encode()) else None
 
     def _signature(self, name: str) -> str:
         return hmac.new(self.secret.encode(), name.encode(), hashlib.sha256).hexdigest()
-
-
-UNSIGNED = Marks()

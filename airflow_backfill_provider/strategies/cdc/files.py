@@ -163,7 +163,7 @@ def _reading(
         epoch=int(str(stamp["epoch"])),
         covered=KeyRange(order.decode(position("after")), order.decode(position("up_to"))),
         changes_after=Offset.model_validate(stamp["changes_after"]),
-        server_run=str(stamp.get("server_run", "")),
+        server_run=str(stamp["server_run"]),
         committed_at=committed_at,
         files=files,
     )

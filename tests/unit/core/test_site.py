@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from airflow_backfill_provider.core.site import REPOSITORY, SITE, page
+from airflow_backfill_provider.core.site import DOCS_VARIABLE, REPOSITORY, SITE, page
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from docs.blocks import ROOT
 from tests.unit.docs.anchors import FENCE, anchors_of
@@ -37,9 +37,20 @@ def test_the_sites_configuration_has_its_address():
     assert f"\nsite_url: {SITE}/\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
-def test_a_page_is_found_where_the_site_puts_it():
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_page_is_found_where_the_site_puts_it(monkeypatch, end):
+    monkeypatch.setenv(DOCS_VARIABLE, f"{SITE}{end}")
     assert page("how-to/rebuild") == f"{SITE}/how-to/rebuild.html"
     assert source_of(page("how-to/rebuild"))[0].is_file()
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_message_has_no_address_where_nobody_knows_of_a_site(monkeypatch, empty):
+    """A dead link would be worse than a name."""
+    monkeypatch.delenv(DOCS_VARIABLE, raising=False)
+    if empty:
+        monkeypatch.setenv(DOCS_VARIABLE, "")
+    assert page("how-to/rebuild") == "the page how-to/rebuild of the documentation"
 
 
 def test_a_message_names_a_page_that_exists():

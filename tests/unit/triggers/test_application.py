@@ -38,7 +38,13 @@ def records(lake: Path) -> ApplicationRecords:
 
 def trigger(state: str, epoch: int | None = None) -> SparkApplicationTrigger:
     made = SparkApplicationTrigger(
-        state=state, name="epoch-1", epoch=epoch, backfill_conn_id="airflow_backfill_default", poll_interval=0.01
+        state=state,
+        name="epoch-1",
+        epoch=epoch,
+        backfill_conn_id="airflow_backfill_default",
+        poll_interval=0.01,
+        attempt=RECORD.attempt,
+        waiter="d.t of run 1",
     )
     path, arguments = made.serialize()
     assert path == f"{application.__name__}.SparkApplicationTrigger"
@@ -63,6 +69,8 @@ def test_every_argument_of_a_trigger_is_serialized():
         "epoch": 3,
         "backfill_conn_id": "lake",
         "poll_interval": 7.5,
+        "attempt": "a",
+        "waiter": "d.t of run 1",
     }
     made = SparkApplicationTrigger(**arguments)
 
@@ -254,7 +262,7 @@ def test_a_storage_that_does_not_answer_for_a_moment_ends_no_wait(lake, records)
 def test_a_supervisor_may_miss_some_signs_of_life_before_it_counts_as_dead():
     """A busy machine, and a storage that is slow for a while, are no reason to start a second application."""
     assert application.LOST_AFTER_SECONDS >= 10 * HEARTBEAT_SECONDS
-    watch = _Watch()
+    watch = _Watch(RECORD.attempt)
     watch._changed -= application.LOST_AFTER_SECONDS + 1
     assert watch.lost
     watch.news(RECORD)
@@ -262,16 +270,18 @@ def test_a_supervisor_may_miss_some_signs_of_life_before_it_counts_as_dead():
 
 
 def test_the_messages_of_another_attempt_are_logged_from_the_beginning():
-    watch = _Watch()
+    watch = _Watch(RECORD.attempt)
     said = RECORD.model_copy(update={"said": ("starting", "reading")})
     assert watch.news(said) == ["starting", "reading"]
     assert watch.news(said.with_next_heartbeat()) == []
-    assert watch.news(said.model_copy(update={"attempt": "b", "said": ("starting",)})) == ["starting"]
+    other = watch.news(said.model_copy(update={"attempt": "b", "said": ("starting",)}))
+    assert other[1:] == ["starting"]
+    assert "another attempt at epoch-1 was started" in other[0]
 
 
 def test_the_barrier_log_is_read_far_less_often_than_the_applications_record(monkeypatch):
     monkeypatch.setattr(application, "COMMIT_LOOK_SECONDS", 15.0)
-    watch = _Watch()
+    watch = _Watch(RECORD.attempt)
     assert not watch.commit_is_due
     watch._looked -= 16
     assert [watch.commit_is_due, watch.commit_is_due] == [True, False]

@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.errors import UpstreamReplacedError
+from airflow_backfill_provider.core.errors import StateError, UpstreamReplacedError
 from airflow_backfill_provider.core.location import parent
 from airflow_backfill_provider.lake.log.dropping import drop_empty_folders, drop_table
 from airflow_backfill_provider.lake.store.bucket_options import options_of
@@ -135,8 +135,15 @@ class ChangeLog:
         Return the log's secret, which was made with it.
 
         :raises ChangeFeedGapError: if the log is gone.
+        :raises StateError: if somebody took the secret away: whatever is in the log could then be anybody's mark.
         """
-        return self._log.existing().metadata().configuration.get(SECRET_PROPERTY) or ""
+        secret = self._log.existing().metadata().configuration.get(SECRET_PROPERTY)
+        if not secret:
+            raise StateError(
+                f"the change log at {self.location} has lost its table property {SECRET_PROPERTY}, so its marks cannot "
+                "be told from others; set it to what it was, or rebuild the job"
+            )
+        return secret
 
     def land(
         self,

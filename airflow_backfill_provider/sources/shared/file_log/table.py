@@ -37,8 +37,7 @@ SCHEMA = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
         pa.field("added_at", pa.int64(), nullable=False),
         pa.field("details", pa.string(), nullable=False),
-        # Older logs do not have it.
-        pa.field("revision", pa.int64()),
+        pa.field("revision", pa.int64(), nullable=False),
     ]
 )
 
@@ -136,7 +135,6 @@ class FileLog:
                     target,
                     _arrow(placed),
                     mode="append" if content.exists else "error",
-                    schema_mode="merge" if content.exists else None,
                     storage_options=options_of(self.location, self._options),
                     commit_properties=CommitProperties(
                         max_commit_retries=0,
@@ -199,6 +197,6 @@ def _placed(row: Mapping[str, object]) -> PlacedFile:
         number=int(str(row["number"])),
         split=int(str(row["split"])),
         begin=int(str(row["begin"])),
-        revision=int(str(row.get("revision") or 0)),
+        revision=int(str(row["revision"])),
         file=FoundFile(**of_file),  # type: ignore[arg-type] # the table's schema has the types
     )

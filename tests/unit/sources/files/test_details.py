@@ -39,7 +39,3 @@ def test_two_values_of_one_column_are_refused():
 )
 def test_details_are_what_the_log_keeps(details: FileDetails):
     assert FileDetails.from_text(details.to_text()) == details
-
-
-def test_an_older_log_has_none():
-    assert FileDetails.from_text("") == FileDetails.from_text("{}") == FileDetails()

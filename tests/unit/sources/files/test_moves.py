@@ -45,9 +45,3 @@ def test_a_file_that_was_read_keeps_the_values_of_its_folders():
     with pytest.raises(UpstreamError, match="was moved to day=2/a, a folder of other values"):
         moved(a_file("day=2/a", day="2"), a_file("day=1/a", day="1"))
     assert moved(a_file("day=2/a", day="2"), a_file("day=1/a", day="1"), is_unread=True)
-
-
-def test_a_file_of_an_older_log_is_known_by_its_size_and_time():
-    old = FoundFile(path="a", size=9, modified=1, rows=2, added_at=1)
-    assert moved(a_file("done/a"), old)
-    assert not moved(a_file("done/a", modified=2), old)

@@ -106,15 +106,3 @@ def test_a_file_that_was_not_read_is_read_where_it_is_moved(folder: Folder):
     folder.move("day=2024-01-01/a", "day=2024-01-02/a")
     with pytest.raises(UpstreamError, match="a folder of other values"):
         folder.look(read=9)
-
-
-def test_the_log_of_an_older_version_is_read(folder: Folder):
-    """It has neither revisions nor digests."""
-    from deltalake import DeltaTable, write_deltalake
-
-    location = folder.source.log.location
-    rows = DeltaTable(location).to_pyarrow_table().drop_columns(["revision"])
-    old = rows.set_column(rows.schema.get_field_index("details"), rows.schema.field("details"), [[""] * len(rows)])
-    write_deltalake(location, old, mode="overwrite", schema_mode="overwrite")
-    folder.move("a", "done/a")
-    assert folder.look(read=9) == {"b": SplitRange(1, 0, 2), "done/a": SplitRange(0, 0, 3)}

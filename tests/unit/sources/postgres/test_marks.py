@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.marks import BEGIN, UNSIGNED, Marks
+from airflow_backfill_provider.sources.postgres.marks import BEGIN, Marks
 
 MARKS = Marks("secret of the log")
 
@@ -26,9 +26,3 @@ def test_the_secret_is_in_no_mark():
 
 def test_the_beginning_needs_no_signature_because_nobody_asks_for_it():
     assert MARKS.read(BEGIN.encode()) == BEGIN
-
-
-def test_without_a_secret_every_text_counts_and_bytes_do_not():
-    """The log of an older version of this package."""
-    assert UNSIGNED.read(b"one") == UNSIGNED.text("one") == "one"
-    assert UNSIGNED.read(b"\xff") is None

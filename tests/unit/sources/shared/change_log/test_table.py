@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     ConcurrentUpdateError,
     DatabaseUnavailableError,
+    StateError,
     UpstreamReplacedError,
 )
 from airflow_backfill_provider.sources.postgres.pgoutput import DecodingError
 from airflow_backfill_provider.sources.shared.change_log import table
+from airflow_backfill_provider.sources.shared.change_log.changes import SCHEMA
 from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from tests.builders import logged
 from tests.unit.sources.shared.change_log.histories import HISTORY, ORIGIN, change, elsewhere, minute, rows_of
@@ -197,3 +199,11 @@ def test_each_log_has_a_secret_of_its_own(empty, lake):
     other.create(ORIGIN, 10, at=minute(0))
     assert len({empty.secret(), other.secret(), ""}) == 3
     assert ChangeLog(empty.location).secret() == empty.secret()
+
+
+def test_a_log_whose_secret_was_taken_away_is_refused(lake):
+    """I6: without a secret, whoever may connect to the database could write marks."""
+    location = str(lake / "without")
+    DeltaTable.create(location, Schema.from_arrow(SCHEMA))
+    with pytest.raises(StateError, match="has lost its table property backfill.marksSignedWith"):
+        ChangeLog(location).secret()
