@@ -29,7 +29,7 @@ def attempt(job: Job, barrier: Barrier, parts: Collection[int]) -> Attempt:
     # The rows of this version are the epoch's: nothing else may have changed any since.
     version = view.version
     yield "before the state"
-    if job.epoch < barrier.epoch:
+    if job.epoch < barrier.epoch or not job.protocol.state_fenced:
         job.epoch, job.since, job.committed_to = barrier.epoch, version, barrier.end
         job.positions = barrier.after
         job.is_finished = barrier.publishes and barrier.is_complete
@@ -41,7 +41,9 @@ def read_chunk_part(job: Job, barrier: Barrier, part: int) -> Attempt:
     if barrier.is_arranged:
         entries = [entry for entry in job.entries(barrier) if entry.vnode in vnodes]
         table, name = job.arrangement, job.part("arrangement", part)
-        yield from _write(table, name, barrier.epoch, lambda: table.appended(entries))
+        has_transaction = job.protocol.arrangement_has_txn
+        yield from _write(table, name, barrier.epoch, lambda: table.appended(entries), has_transaction=has_transaction)
+        yield "after the arrangement"
     yield from _write_view(job, barrier, part, vnodes)
 
 

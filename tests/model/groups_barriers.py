@@ -41,6 +41,7 @@ class Barriers:
         was_complete = all(position == READ for position in before)
         end = min(job.upstream.latest, self._start + random.randint(0, 3))
         is_steady = was_complete and self._is_published
+        in_one = is_steady or job.protocol.hidden_commits == "one"
         barrier = Barrier(
             epoch=job.epoch + 1,
             start=self._start,
@@ -55,7 +56,7 @@ class Barriers:
             publishes=self._is_published,
             is_steady=is_steady,
             parts=1 if is_steady else random.randint(1, job.scan.vnodes),
-            commits="one" if is_steady else random.choice(("one", "chunk apart", "removal apart")),
+            commits="one" if in_one else random.choice(("one", "chunk apart", "removal apart")),
             since=job.since,
         )
         if was_complete or random.random() < 0.1:  # paused: no chunk, but changes are applied

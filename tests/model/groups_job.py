@@ -65,10 +65,20 @@ class Protocol:
     hidden_state: Literal["at since", "newest"] = "at since"
     values: Literal["absolute", "increments"] = "absolute"
     # Writes.
+    state_fenced: bool = True
+    arrangement_has_txn: bool = True
     merge_has_txn: bool = True
     empty_removal_has_txn: bool = True
     files_checked: bool = True
-    compacted: Literal["as they are", "without tombstones", "newest alone", "stamped anew"] = "as they are"
+    hidden_commits: Literal["one or more", "one"] = "one or more"
+    """How many commits an epoch makes while nobody reads the view."""
+    compacted: Literal[
+        "as they are",
+        "without tombstones",
+        "newest alone",
+        "newest alone, with the base",
+        "stamped anew, with the base",
+    ] = "as they are"
     repair: Literal[
         "joins", "second commit", "beside the chunk", "adds to the damage", "inserts only", "of unread rows, too"
     ] = "joins"
@@ -158,7 +168,7 @@ class Job:
 
     def compact_arrangement(self) -> None:
         """Compact the files of changes, never the base."""
-        self.arrangement.compact(self._compacted, first=1)
+        self.arrangement.compact(self._compacted, first=0 if "with the base" in self.protocol.compacted else 1)
 
     def images(self, after: int, up_to: int) -> list[Images]:
         """Return both images of each key that changed in ``(after, up_to]``."""
@@ -224,10 +234,10 @@ class Job:
     def _compacted(self, entries: list[Entry]) -> list[Entry]:
         if self.protocol.compacted == "without tombstones":
             return [entry for entry in entries if entry.row is not None]
-        if self.protocol.compacted == "newest alone":
+        if self.protocol.compacted.startswith("newest alone"):
             newest = {(entry.vnode, entry.key): entry for entry in sorted(entries, key=lambda entry: entry.epoch)}
             return list(newest.values())
-        if self.protocol.compacted == "stamped anew":
+        if self.protocol.compacted.startswith("stamped anew"):
             newest_epoch = max((entry.epoch for entry in entries), default=0)
             return [entry._replace(epoch=newest_epoch) for entry in entries]
         return entries

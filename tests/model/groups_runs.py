@@ -45,7 +45,7 @@ class GroupsRun:
         """Play to the end: finished, up to date, and no attempt left."""
         served = Barriers(self.random, self.served)
         successor: Barriers | None = None
-        rebuilds = self.random.random() < 0.3
+        rebuilds = self.random.random() < 0.5
         for _ in range(ENDLESS):
             if self.served.is_finished and self._is_up_to_date(self.served) and successor is None:
                 break
