@@ -8,7 +8,7 @@ last was a zombie, and one that has no step left was never needed; so a crash ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
@@ -34,7 +34,7 @@ class Start:
     is_finished: bool
     with_next_epoch: bool = False
     with_compaction: bool = False
-    protocol: Protocol = Protocol()
+    protocol: Protocol = field(default_factory=Protocol)
 
     def reached(self) -> tuple[Job, Barriers, Barrier]:
         """Run the epochs before, without a fault, and pin the one that the attempts share."""
@@ -46,7 +46,8 @@ class Start:
             is_there = barrier.is_steady if self.is_finished else _is_in_the_middle(barrier.before)
             if is_there and barrier.end > barrier.start:
                 job.protocol = self.protocol
-                return job, given, barrier
+                # As many commits as an epoch may have, and one part, so that the search ends.
+                return job, given, barrier if self.is_finished else replace(barrier, parts=1, commits="removal apart")
             for _ in attempt(job, barrier, range(barrier.parts)):
                 pass
 

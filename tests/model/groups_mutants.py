@@ -9,8 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from tests.model import groups_queries as queries
+from tests.model.explore import Result
 from tests.model.groups_job import Protocol, Strategy
 from tests.model.groups_queries import GroupQuery
 from tests.model.groups_rows import last_preimage
@@ -74,9 +76,15 @@ class Mutant:
     protocol: Protocol
     kinds: tuple[Kind, ...]
 
-    def fault(self, kind: Kind, seeds: Iterable[int]) -> str | None:
-        """Return the first that breaks."""
-        return next((fault for seed in seeds if (fault := kind.fault(seed, self.protocol)) is not None), None)
+
+def play_histories(kinds: Iterable[Kind], seeds: Iterable[int], protocol: Protocol | None = None) -> Result:
+    """Play histories of some kinds; stop at the first broken invariant. A state is one history."""
+    played = 0
+    for kind, seed in product(kinds, seeds):
+        played += 1
+        if (fault := kind.fault(seed, protocol)) is not None:
+            return Result(played, exhausted=False, error=fault, trace=(f"{kind}, seed {seed}",))
+    return Result(played, exhausted=True)
 
 
 MUTANTS = {

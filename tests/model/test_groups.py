@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from tests.model.groups_mutants import BY_UNITS, KINDS, WHOLE, Kind
+from tests.model.groups_mutants import BY_UNITS, KINDS, Kind, play_histories
 from tests.model.groups_queries import GLOBAL, LATEST, TOTALS, TOTALS_OF_TWO, State
-from tests.model.groups_rows import KEYS, Sale, a_history, first_image, images_of, sales
+from tests.model.groups_rows import Sale, a_history, first_image, images_of, sales
 from tests.model.groups_runs import GroupsRun
 from tests.model.groups_tables import Table
 from tests.model.upstream import Upstream
@@ -21,18 +21,18 @@ from tests.strategies import Delete, Insert, KeyColumn, Update, Write
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_view_is_the_query_over_the_rows_that_were_read(kind: Kind) -> None:
     """
-    I1, I2, I4, I7: after every epoch, with crashes, zombies beside the live attempt, compactions, repairs and a rebuild.
+    I1, I2, I4, I7: after every epoch, with crashes, zombies beside the live attempt, compactions, repairs and rebuilds.
     """
-    for seed in range(3):
-        assert kind.fault(seed) is None
+    result = play_histories([kind], range(3))
+    assert result.error is None, result.trace
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_view_is_the_query_in_many_more_histories(kind: Kind) -> None:
     """I1, I2, I4, I7: the same, in more histories."""
-    for seed in range(3, 63):
-        assert kind.fault(seed) is None
+    result = play_histories([kind], range(3, 63))
+    assert result.error is None, result.trace
 
 
 def test_the_histories_have_everything_that_may_happen() -> None:
@@ -125,13 +125,3 @@ def test_equal_rows_are_not_written() -> None:
     table: Table[int] = Table([1, 2])
     assert table.commit(table.merged(lambda row: True, [2, 1]), "changes", 1)
     assert not table.log[-1].changes_rows
-
-
-@pytest.mark.parametrize("strategy", [BY_UNITS, WHOLE], ids=str)
-def test_a_finished_view_changes_once_in_an_epoch(strategy) -> None:
-    """I7: whatever dies, and whatever was to be repaired."""
-    run = GroupsRun(1, TOTALS_OF_TWO, strategy)
-    run.play()
-    assert run.served.is_finished
-    assert run.served.committed_to == run.upstream.latest
-    assert len(KEYS) > 10

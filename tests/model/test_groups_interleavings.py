@@ -45,5 +45,18 @@ def test_no_schedule_breaks_anything(name: str) -> None:
 
 WEAKENED = {
     "a merge without transaction id": (STARTS["finished, the next epoch"], Protocol(merge_has_txn=False)),
+    "the state is not fenced": (STARTS["finished, the next epoch"], Protocol(state_fenced=False)),
     "a merge does not notice a compaction": (STARTS["finished, a compaction"], Protocol(files_checked=False)),
+    "hidden state is read from the newest version": (HIDDEN, Protocol(hidden_state="newest")),
+    "increments instead of absolute values": (HIDDEN, Protocol(values="increments")),
 }
+
+
+@pytest.mark.parametrize("rule", WEAKENED)
+def test_a_weakened_protocol_breaks_in_some_schedule(rule: str) -> None:
+    """Negative control for I1, I2, I5: without the rule the search over all schedules finds the damage."""
+    start, protocol = WEAKENED[rule]
+    result = explore_schedules(replace(start, protocol=protocol))
+    assert result.error is not None
+    assert result.error.startswith("I1 truth")
+    assert result.trace
