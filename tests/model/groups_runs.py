@@ -35,7 +35,7 @@ class GroupsRun:
         self.random = Random(f"{seed}/{query.name}/{strategy}")
         self.upstream = a_history(self.random)
         self.protocol = protocol or Protocol()
-        self.job = self.served = Job(self.upstream, query, strategy, self.random.randint(0, 5), self.protocol)
+        self.served = Job(self.upstream, query, strategy, self.random.randint(0, 5), self.protocol)
         self.zombies: list[Attempt] = []
         self.watch = Watch()
         self.happened: Counter[str] = Counter()
@@ -74,7 +74,7 @@ class GroupsRun:
         self.zombies = (self.zombies + helpers)[-ZOMBIES:]
         live = self._begin(job, barrier)
         while job.epoch < barrier.epoch:
-            self._anything_else(job)
+            self._anything_else(job, barrier)
             chance = self.random.random()
             if chance < 0.25 and self.zombies:
                 self._zombie_step(job, barrier)
@@ -108,7 +108,7 @@ class GroupsRun:
         if job is not None and barrier is not None:
             self._check_whole(job, barrier)
 
-    def _anything_else(self, job: Job) -> None:
+    def _anything_else(self, job: Job, barrier: Barrier) -> None:
         """Compact a table; let the reader of a finished view go on."""
         chance = self.random.random()
         if chance < 0.06:
@@ -117,7 +117,7 @@ class GroupsRun:
         elif chance < 0.12:
             self.happened["compactions"] += 1
             job.compact_arrangement()
-        elif chance < 0.3 and job is self.served and self.watch.begun:
+        elif chance < 0.3 and job is self.served and self.watch.begun and not barrier.repairs:
             self.happened["downstream epochs"] += 1
             self.watch.read(job)
 
@@ -144,7 +144,7 @@ class GroupsRun:
         made_up = Sale((0,), amount=self.random.randint(0, 9), at=9)
         damage = {
             "lost": [],
-            "wrong": [Stored(unit, row) for row in [State.of([made_up] * 3)]],
+            "wrong": [Stored(unit, State.of([made_up] * 3))],
             "twice": [row for row in job.view.rows() if row.unit == unit] * 2,
         }
         rows = damage[self.random.choice(sorted(damage))]
