@@ -15,10 +15,10 @@ from random import Random
 from tests.model.explore import Result
 from tests.model.groups_attempt import Attempt, attempt
 from tests.model.groups_barriers import Barriers
+from tests.model.groups_checks import check_truth
 from tests.model.groups_job import Job, Protocol, Strategy
 from tests.model.groups_queries import GroupQuery
 from tests.model.groups_rows import a_history, sales
-from tests.model.groups_runs import check_truth
 from tests.model.groups_scan import READ, Barrier, Position
 from tests.model.truth import InvariantError
 from tests.model.upstream import Upstream
