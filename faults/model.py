@@ -3,7 +3,8 @@ The protocol's model in plain Python: every interleaving of overlapping attempts
 
 Each case has a different upstream, with two more versions to come, and three attempts with different settings. In the
 last cases task runs share epochs of an arrangement, or read a database that shows its present rows only. A case
-searches all interleavings. The first cases are negative controls: a protocol without one of its rules must be caught.
+searches all interleavings. Cases of views of groups play a thousand random histories each. The first cases are negative
+controls: a protocol without one of its rules must be caught.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tests.model.cdc_attempts import POINTS
 from tests.model.cdc_explore import APART, IN_SEQUENCE, ONE_WRITE, OVERLAPPING, explore_cdc
 from tests.model.cdc_job import Protocol as CdcProtocol
 from tests.model.explore import Result, explore
+from tests.model.groups_mutants import KINDS, MUTANTS, play_histories
 from tests.model.orchestrated import Protocol
 from tests.model.test_cdc_interleavings import WEAKENED as WEAKENED_CDC
 from tests.model.test_interleavings import ORDERS, RETRIES
@@ -29,6 +31,10 @@ MOST_STATES = 3_000_000
 ATTEMPTS = 3
 SCENARIOS = 400
 """The number of upstreams of a full run, which together have more than ten million states."""
+HISTORIES = 1_000
+"""The number of histories of each kind of view of groups."""
+MOST_HISTORIES = 300
+"""The number of histories that find each mistake."""
 
 WEAKENED: dict[str, Callable[[], Result]] = {
     **{
@@ -39,6 +45,12 @@ WEAKENED: dict[str, Callable[[], Result]] = {
     **{
         rule: lambda search=search, protocol=protocol: search(protocol)  # type: ignore[misc]
         for rule, (protocol, search, _) in WEAKENED_CDC.items()
+    },
+    **{
+        f"groups: {rule}": lambda mutant=mutant: play_histories(  # type: ignore[misc]
+            mutant.kinds, range(MOST_HISTORIES), mutant.protocol
+        )
+        for rule, mutant in MUTANTS.items()
     },
 }
 """Protocols without a rule, each with the search that has to find the damage."""
@@ -76,6 +88,10 @@ def play(case: int, random: random.Random) -> Outcome:
         rule, search = [*WEAKENED.items()][case]
         return _caught(rule, search())
     case -= len(WEAKENED)
+    if case >= SCENARIOS + len(ARRANGED) + len(CDC):
+        kind = KINDS[case - SCENARIOS - len(ARRANGED) - len(CDC)]
+        first = random.randrange(10**9)
+        return _unbroken(f"{kind}, seeds from {first}", play_histories([kind], range(first, first + HISTORIES)))
     if case >= SCENARIOS:
         name, search = [*ARRANGED.items(), *CDC.items()][case - SCENARIOS]
         return _unbroken(name, search())
@@ -144,7 +160,7 @@ CAMPAIGN = Campaign(
     name="model",
     about="every interleaving of three overlapping attempts in the protocol's model; weakened protocols must be caught",
     quick=len(WEAKENED) + 4,
-    full=len(WEAKENED) + SCENARIOS + len(ARRANGED) + len(CDC),
+    full=len(WEAKENED) + SCENARIOS + len(ARRANGED) + len(CDC) + len(KINDS),
     checks="states",
     stage=lambda: nullcontext(play),
     processes=os.cpu_count() or 1,

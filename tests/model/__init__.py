@@ -9,4 +9,9 @@ Nothing here imports the package under test. :mod:`tests.model.upstream` is the 
 position for each vnode and task runs that share an epoch; its other modules begin with ``arranged``. Modules
 that begin with ``cdc`` are the two algorithms over a database that shows its present rows only, and those
 that begin with ``source`` are the two over splits to which rows are appended.
+
+Modules that begin with ``groups`` are views that group: there the unit of the view is a group of rows and not a row.
+:mod:`tests.model.groups_job` has the rules, :mod:`tests.model.groups_attempt` is one attempt of an epoch,
+:mod:`tests.model.groups_runs` plays random histories by seed, :mod:`tests.model.groups_explore` plays all schedules
+of two attempts, and :mod:`tests.model.groups_mutants` has all kinds of views and all mistakes that must be found.
 """
