@@ -33,7 +33,7 @@ from airflow_backfill_provider.shapes.functions import refuse_other_functions
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
-from airflow_backfill_provider.shapes.group.steps import Step, aggregate_operator, step_of
+from airflow_backfill_provider.shapes.group.steps import Step, aggregate_operator, refuse_words, step_of
 from airflow_backfill_provider.shapes.group.texts import query_text, slice_text, unit_text
 from airflow_backfill_provider.shapes.group.units import Units, common_terms, units_of
 from airflow_backfill_provider.shapes.levels import LevelRules, query_levels
@@ -185,13 +185,14 @@ def check_group_query(text: str) -> GroupQuery:
         syntax error.
     """
     query = read_query(text)
+    refuse_words(query.tokens)
+    refuse_other_functions(query.tokens, GROUP_FUNCTIONS, other_function)
     levels = query_levels(query, _RULES)
     for level in levels:
         refuse_clauses(level.select, CLAUSES, unsupported)
         refuse_expressions(level.select, unsupported)
     for level in levels[1:]:
         refuse_stars_in_expressions(level.select, unsupported)
-    refuse_other_functions(query.tokens, GROUP_FUNCTIONS, other_function)
     steps = tuple(map(step_of, levels))
     common_terms(steps)
     innermost = levels[0]

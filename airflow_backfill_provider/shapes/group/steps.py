@@ -31,7 +31,7 @@ _CLAUSES = {
     TokenType.QUALIFY: "qualify",
     TokenType.WINDOW: "windows",
 }
-_GRAINS = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
+_GRAINS = {TokenType.ROLLUP: "ROLLUP", TokenType.CUBE: "CUBE", TokenType.GROUPING_SETS: "GROUPING SETS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,22 @@ class Step:
         ):
             found.append(wanted.name)
         return found
+
+
+def refuse_words(tokens: Sequence[Token]) -> None:
+    """
+    Refuse joins, and groups of several grains at once.
+
+    :raises InvalidJobError: with the clause.
+    """
+    for index, token in enumerate(tokens):
+        before, after = type_at(tokens, index - 1), type_at(tokens, index + 1)
+        if before == TokenType.DOT:
+            continue  # a name
+        if token.token_type == TokenType.JOIN:
+            raise unsupported("JOIN")
+        if token.token_type in _GRAINS and (after == TokenType.L_PAREN or before == TokenType.WITH):
+            raise unsupported(_GRAINS[token.token_type])
 
 
 def step_of(level: Level) -> Step:
@@ -177,9 +193,6 @@ def _group(
     group = level.select.args.get("group")
     if group is None:
         return None, frozenset()
-    for kind, clause in _GRAINS.items():
-        if group.find(kind) is not None:
-            raise unsupported(clause)
     start, end = clauses[TokenType.GROUP_BY]
     inside = tokens[start + 1 : end]
     if len(inside) == 1 and inside[0].token_type == TokenType.ALL:

@@ -52,7 +52,7 @@ def slice_text(
     else:
         at = _after_relation(steps[units.first])
         edit = (at, at, f" {join} ")
-    return _edited(text, [*_edits(text, steps, relation, units.added), edit])
+    return _edited(text, [edit, *_edits(text, steps, relation, units.added)])
 
 
 def unit_text(text: str, steps: Sequence[Step], relation: str, units: Units, names: Sequence[str]) -> str:
@@ -135,7 +135,7 @@ def _before_operator(text: str, level: Level) -> int:
 
 
 def _edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with some edits, which do not overlap."""
-    for start, end, written in sorted(edits, reverse=True):
+    """Return a text with some edits, which do not overlap; at one place, the first one comes first."""
+    for start, end, written in reversed(sorted(edits, key=lambda edit: edit[:2])):
         text = text[:start] + written + text[end:]
     return text
