@@ -93,7 +93,7 @@ class GroupQuery(base.ShapedQuery):
         return tuple(name for name in available if name.lower() in self.column_words)
 
     def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns of which the writer needs the values before a change: all that may say which unit it is of."""
+        """Return the columns of which the writer needs the values before a change: those of its units and filters."""
         return self.columns_of(available)
 
     def require_names(self, available: Sequence[str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -72,13 +71,9 @@ class Step:
     def outputs(self, wanted: Term) -> list[str]:
         """Return the names under which the step passes on one of its expressions."""
         found = [item.name for item in self.items if item.name and item.meaning == wanted.meaning]
-        star = self.level.star_without
-        if (
-            wanted.name
-            and wanted.meaning == column(wanted.name)
-            and star is not None
-            and wanted.name.lower() not in star
-        ):
+        is_column = bool(wanted.name) and wanted.meaning == column(wanted.name)
+        without = self.level.star_without
+        if is_column and without is not None and wanted.name.lower() not in without:
             found.append(wanted.name)
         return found
 
@@ -168,7 +163,8 @@ def _clauses(level: Level) -> Iterator[tuple[TokenType, tuple[int, int]]]:
     ordered = sorted(places.items(), key=lambda place: place[1])
     if len(ordered) != sum(bool(level.select.args.get(argument)) for argument in _CLAUSES.values()):
         raise InvalidJobError("the query has a syntax error: its clauses cannot be told apart")
-    for (kind, start), (_, end) in pairwise([*ordered, (None, len(tokens))]):
+    ends = [*(start for _, start in ordered[1:]), len(tokens)]
+    for (kind, start), end in zip(ordered, ends, strict=True):
         yield kind, (start, end)
 
 

@@ -53,7 +53,7 @@ def named_term(tokens: Sequence[Token], relation: str, alias: str) -> Term:
     """
     if not alias:
         return term(tokens, relation)
-    end = -2 if len(tokens) > 2 and tokens[-2].token_type == TokenType.ALIAS else -1
+    end = -2 if type_at(tokens, len(tokens) - 2) == TokenType.ALIAS else -1
     return term(tokens[:end], relation, alias)
 
 
@@ -69,11 +69,7 @@ def meaning(tokens: Sequence[Token], relation: str) -> Meaning:
     for index, token in enumerate(tokens):
         if token.token_type in _TEXTS:
             written.append(f"'{token.text}")
-        elif (relation and _is_relation(tokens, index, relation)) or (
-            token.token_type == TokenType.DOT and _is_relation(tokens, index - 1, relation)
-        ):
-            continue
-        else:
+        elif not _is_relation(tokens, index - (token.token_type == TokenType.DOT), relation):
             written.append(token.text.lower())
     return tuple(written)
 

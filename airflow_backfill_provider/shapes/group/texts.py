@@ -136,6 +136,6 @@ def _before_operator(text: str, level: Level) -> int:
 
 def _edited(text: str, edits: Iterable[Edit]) -> str:
     """Return a text with some edits, which do not overlap; at one place, the first one comes first."""
-    for start, end, written in reversed(sorted(edits, key=lambda edit: edit[:2])):
+    for start, end, written in sorted(edits, key=lambda edit: edit[:2])[::-1]:
         text = text[:start] + written + text[end:]
     return text

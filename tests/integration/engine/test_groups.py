@@ -54,7 +54,8 @@ def truth(query: str) -> str:
 
 QUERIES = [
     pytest.param(
-        "SELECT customer, count(*) AS n, sum(amount) AS total, count(DISTINCT product) AS kinds, percentile(amount, 0.5)"
+        "SELECT customer, count(*) AS n, sum(amount) AS total, count(DISTINCT product) AS kinds, "
+        "percentile(amount, 0.5)"
         " AS middle FROM upstream GROUP BY customer",
         id="aggregates",
     ),
@@ -77,7 +78,8 @@ QUERIES = [
     exhaustive("SELECT DISTINCT product, amount > 1 AS big FROM upstream"),
     exhaustive("SELECT customer, amount % 2 AS odd, min(at) AS first FROM upstream GROUP BY ALL"),
     exhaustive(
-        "SELECT id, customer, sum(amount) OVER w AS so_far FROM upstream WINDOW w AS (PARTITION BY customer ORDER BY at)"
+        "SELECT id, customer, sum(amount) OVER w AS so_far FROM upstream WINDOW w AS (PARTITION BY customer "
+        "ORDER BY at)"
     ),
 ]
 

@@ -29,7 +29,8 @@ REFUSED = [
     ("SELECT c, count(*) AS n FROM upstream GROUP BY c LIMIT 3", "LIMIT.*; number the rows with rank"),
     ("SELECT c, (SELECT max(x) FROM upstream) AS m, count(*) FROM upstream GROUP BY c", "subqueries.*; .* OVER"),
     (
-        "SELECT c, count(*) AS n FROM upstream u WHERE x = (SELECT max(v.x) FROM upstream v WHERE v.c = u.c) GROUP BY c",
+        "SELECT c, count(*) AS n FROM upstream u WHERE x = (SELECT max(v.x) FROM upstream v WHERE v.c = "
+        "u.c) GROUP BY c",
         "subqueries.*a window such as max",
     ),
     (

@@ -20,7 +20,8 @@ def plain(text: str) -> str:
             "SELECT c, count(*) AS n FROM upstream WHERE x > 0 GROUP BY c",
             "SELECT c, count(*) AS n FROM `r` AS `upstream` WHERE x > 0 GROUP BY c",
             "SELECT (c) AS `u` FROM `r` AS `upstream` WHERE x > 0",
-            f"SELECT c, count(*) AS n FROM `r` AS `upstream` {JOIN} (c) <=> backfill_touched.`u` WHERE x > 0 GROUP BY c",
+            f"SELECT c, count(*) AS n FROM `r` AS `upstream` {JOIN} (c) <=> backfill_touched.`u` WHERE x > "
+            f"0 GROUP BY c",
         ),
         (
             "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS p FROM upstream AS o GROUP BY o.c HAVING 1 < 2",
@@ -48,7 +49,8 @@ def plain(text: str) -> str:
         ),
         (
             "FROM (SELECT c, x FROM upstream) |> AGGREGATE sum(x) AS s GROUP BY c |> SELECT s",
-            "FROM (SELECT c, x FROM `r` AS `upstream`) |> AGGREGATE sum(x) AS s GROUP BY c |> SELECT s , `c` AS `__unit_0`",
+            "FROM (SELECT c, x FROM `r` AS `upstream`) |> AGGREGATE sum(x) AS s GROUP BY c |> SELECT s , "
+            "`c` AS `__unit_0`",
             "FROM (SELECT c, x FROM `r` AS `upstream`) |> SELECT (c) AS `u`",
             f"FROM (SELECT c, x FROM `r` AS `upstream`) |> {JOIN} (c) <=> backfill_touched.`u` "
             "|> AGGREGATE sum(x) AS s GROUP BY c |> SELECT s , `c` AS `__unit_0`",

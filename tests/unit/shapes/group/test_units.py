@@ -12,8 +12,9 @@ H = "__unit_0"
 
 def units(query: str) -> list[tuple[str, str]]:
     """Return the text and the view's column of each unit expression."""
-    found = check_group_query(query).units_with(())
-    return [(term.text(check_group_query(query).text), name) for term, name in zip(found.terms, found.outputs)]
+    query_of = check_group_query(query)
+    found = query_of.units_with(())
+    return [(term.text(query_of.text), name) for term, name in zip(found.terms, found.outputs, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,8 @@ def units(query: str) -> list[tuple[str, str]]:
         ("SELECT m FROM (SELECT c, max(x) AS m FROM upstream GROUP BY c)", [("c", H)]),
         ("SELECT k FROM (SELECT lower(c) AS k, max(x) AS m FROM upstream GROUP BY lower(c)) t", [("lower(c)", "k")]),
         (
-            "WITH s AS (SELECT c, d, sum(x) AS s FROM upstream GROUP BY c, d) SELECT c AS e, max(s) AS m FROM s GROUP BY c",
+            "WITH s AS (SELECT c, d, sum(x) AS s FROM upstream GROUP BY c, d) SELECT c AS e, max(s) AS m "
+            "FROM s GROUP BY c",
             [("c", "e")],
         ),
         (
