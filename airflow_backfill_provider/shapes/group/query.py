@@ -82,9 +82,12 @@ class GroupQuery(base.ShapedQuery):
 
     @property
     def has_star(self) -> bool:
-        """Whether the first step selects ``*`` of the upstream, and so uses every column."""
-        stars = self.steps[0].level.select.find_all(exp.Star)
-        return any(not isinstance(star.parent, exp.Count) for star in stars)
+        """Whether the view may depend on every column of the upstream, because of a star that no later step narrows."""
+        select, later = self.steps[0].level.select, self.steps[1:]
+        stars = [star for star in select.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+        are_plain = all(star.parent is select or star.parent in select.expressions for star in stars)
+        is_narrowed = are_plain and any(step.level.star_without is None for step in later)
+        return bool(stars) and not is_narrowed
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the upstream's columns that the query may use, in the upstream's order."""
@@ -195,12 +198,14 @@ def check_group_query(text: str) -> GroupQuery:
         refuse_stars_in_expressions(level.select, unsupported)
     steps = tuple(map(step_of, levels))
     common_terms(steps)
-    innermost = levels[0]
     found = GroupQuery(
         text=query.text,
         steps=steps,
         words=frozenset(token.text.lower() for token in query.tokens),
-        column_words=possible_columns(innermost.tokens, innermost.select, innermost.alias),
+        # A star passes columns on that only later steps name.
+        column_words=frozenset[str]().union(
+            *(possible_columns(level.tokens, level.select, level.alias) for level in levels)
+        ),
     )
     found.units_with(())
     return found

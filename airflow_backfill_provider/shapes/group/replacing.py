@@ -7,14 +7,16 @@ does not see it. For each other unit that the view has, a tombstone removes all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.core.scan.columns import own_columns
+from airflow_backfill_provider.core.scan.columns import OwnColumns, own_columns
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.merging import merge_into
@@ -41,65 +43,112 @@ def replace_units(
     :param touched: the units, each once; without columns, all rows of the view are one unit.
     :param outputs: the view's columns that identify a unit.
     """
-    own = own_columns(fresh.columns)
-    units, is_tombstone = own.numbered("unit", len(outputs)), own.named("is_tombstone")
-    fresh, touched = fresh.persist(), touched.toDF(*units).persist()
-    try:
+    replacement = _Replacement(fresh.columns, tuple(outputs), own_columns(fresh.columns))
+    with _kept(fresh), _kept(touched.toDF(*replacement.units)) as units:
         held = table.read().select(*map(column, fresh.columns))
-        if units:
-            held = held.join(F.broadcast(touched), _same(outputs, units), "left_semi")
-        changed = _changed(fresh, held, outputs, units).persist()
-        tombstones = changed.filter("is_held").select(
-            *(F.lit(None).cast(field.dataType).alias(field.name) for field in fresh.schema.fields), *map(F.col, units)
+        if outputs:
+            held = held.join(units, replacement.same, "left_semi")
+        with _kept(replacement.changed(fresh, held)) as changed:
+            merge_into(
+                table,
+                replacement.source(fresh, changed),
+                replacement.conditions,
+                replacement.clauses,
+                part,
+                identity,
+                barrier,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """
+    The frames and the statement that replace units.
+
+    :param columns: the view's columns.
+    :param outputs: those that identify a unit.
+    :param own: the names of the package's own columns.
+    """
+
+    columns: Sequence[str]
+    outputs: Sequence[str]
+    own: OwnColumns
+
+    @property
+    def units(self) -> list[str]:
+        """The columns that identify a unit in frames of units."""
+        return list(self.own.numbered("unit", len(self.outputs)))
+
+    @property
+    def same(self) -> list[Column]:
+        """The conditions that a row of the view belongs to a unit."""
+        pairs = zip(self.outputs, self.units, strict=True)
+        return [column(output).eqNullSafe(F.col(unit)) for output, unit in pairs]
+
+    @property
+    def conditions(self) -> list[str]:
+        """The conditions on which a tombstone matches a row of the view; a new row matches none."""
+        pairs = zip(self.outputs, self.units, strict=True)
+        return [f"change.{self._is_tombstone}", *(f"view.{quote(name)} <=> change.{unit}" for name, unit in pairs)]
+
+    @property
+    def clauses(self) -> str:
+        """The statement's clauses."""
+        names = ", ".join(map(quote, self.columns))
+        values = ", ".join(f"change.{quote(name)}" for name in self.columns)
+        return (
+            f"WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND NOT change.{self._is_tombstone} THEN INSERT ({names}) "
+            f"VALUES ({values})"
         )
-        written = fresh.join(changed, _same(outputs, units), "left_semi") if units else fresh.crossJoin(changed)
-        inserts = written.select(
-            *map(column, fresh.columns), *(column(name).alias(unit) for name, unit in zip(outputs, units, strict=True))
+
+    def changed(self, fresh: DataFrame, held: DataFrame) -> DataFrame:
+        """Return the units whose rows in the view differ from the new ones, and whether the view has any of them."""
+        both = self._hashed(fresh, 1).unionAll(self._hashed(held, -1))
+        sums = both.groupBy(*self.units).agg(
+            F.sum("sign").alias("rows"),
+            *(F.sum(F.col(name) * F.col("sign")).alias(name) for name in ("first", "second")),
+            F.coalesce(F.some(F.col("sign") < 0), F.lit(False)).alias(self._is_held),
         )
-        source = tombstones.withColumn(is_tombstone, F.lit(True)).unionAll(
-            inserts.withColumn(is_tombstone, F.lit(False))
+        return sums.filter("rows <> 0 OR first <> 0 OR second <> 0").select(*self.units, self._is_held)
+
+    def source(self, fresh: DataFrame, changed: DataFrame) -> DataFrame:
+        """Return a tombstone for each changed unit that the view has, and the new rows of the changed units."""
+        nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in fresh.schema.fields]
+        tombstones = changed.filter(self._is_held).select(
+            *nothing, *map(F.col, self.units), F.lit(True).alias(self._is_tombstone)
         )
-        names = ", ".join(quote(name) for name in fresh.columns)
-        values = ", ".join(f"change.{quote(name)}" for name in fresh.columns)
-        merge_into(
-            table,
-            source,
-            [
-                f"change.{is_tombstone}",
-                *(f"view.{quote(name)} <=> change.{unit}" for name, unit in zip(outputs, units, strict=True)),
-            ],
-            f"WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND NOT change.{is_tombstone} THEN INSERT ({names}) "
-            f"VALUES ({values})",
-            part,
-            identity,
-            barrier,
+        written = fresh.join(changed, self.same, "left_semi") if self.outputs else fresh.crossJoin(changed)
+        return tombstones.unionAll(
+            written.select(*map(column, self.columns), *self._of_rows(), F.lit(False).alias(self._is_tombstone))
         )
-        changed.unpersist()
+
+    def _hashed(self, rows: DataFrame, sign: int) -> DataFrame:
+        first, second = row_hashes(rows.schema)
+        return rows.select(
+            *self._of_rows(),
+            first.cast(_SUM).alias("first"),
+            second.cast(_SUM).alias("second"),
+            F.lit(sign).alias("sign"),
+        )
+
+    def _of_rows(self) -> list[Column]:
+        """Return the unit of a row of the view."""
+        return [column(name).alias(unit) for name, unit in zip(self.outputs, self.units, strict=True)]
+
+    @property
+    def _is_tombstone(self) -> str:
+        return self.own.named("is_tombstone")
+
+    @property
+    def _is_held(self) -> str:
+        return self.own.named("is_held")
+
+
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Keep the rows once they are computed: a merge reads its source twice."""
+    kept = rows.persist()
+    try:
+        yield kept
     finally:
-        fresh.unpersist()
-        touched.unpersist()
-
-
-def _changed(fresh: DataFrame, held: DataFrame, outputs: Sequence[str], units: Sequence[str]) -> DataFrame:
-    """Return the units whose rows in the view differ from the new ones, and whether the view has any of them."""
-    both = _hashed(fresh, outputs, units, 1).unionAll(_hashed(held, outputs, units, -1))
-    sums = both.groupBy(*units).agg(
-        F.sum("sign").alias("rows"),
-        *(F.sum(F.col(name) * F.col("sign")).alias(name) for name in ("first", "second")),
-        F.coalesce(F.some(F.col("sign") < 0), F.lit(False)).alias("is_held"),
-    )
-    return sums.filter("rows <> 0 OR first <> 0 OR second <> 0").select(*units, "is_held")
-
-
-def _hashed(rows: DataFrame, outputs: Sequence[str], units: Sequence[str], sign: int) -> DataFrame:
-    first, second = row_hashes(rows.schema)
-    return rows.select(
-        *(column(name).alias(unit) for name, unit in zip(outputs, units, strict=True)),
-        first.cast(_SUM).alias("first"),
-        second.cast(_SUM).alias("second"),
-        F.lit(sign).alias("sign"),
-    )
-
-
-def _same(outputs: Sequence[str], units: Sequence[str]) -> Column | list[Column]:
-    return [column(output).eqNullSafe(F.col(unit)) for output, unit in zip(outputs, units, strict=True)]
+        kept.unpersist()

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.shapes.base import OF_ROWS, Changes, WriterContext
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.sources.shared.by_key import column
@@ -65,7 +66,7 @@ class Slices:
         units = query.units_with(self._rows.names)
         self.outputs = units.outputs
         """The view's columns that identify a unit, as the query's text names them."""
-        self.names = self._rows.own.numbered("unit", len(units.terms))
+        self.names = self._rows.own.numbered("touched", len(units.terms))
         """The names of the unit columns in relations of units."""
 
     def outputs_in(self, schema: StructType) -> tuple[str, ...]:
@@ -125,8 +126,9 @@ class Slices:
             touched = self.units_of(sample).distinct().filter(half)
             whole, sliced = self._context.run(sample), self.over(sample, touched)
             outputs = self.outputs_in(whole.schema)
-            same = [column(output).eqNullSafe(F.col(name)) for output, name in zip(outputs, self.names, strict=True)]
-            expected = whole.join(touched, same, "left_semi")
+            names = own_columns(whole.columns).numbered("unit", len(outputs))
+            same = [column(output).eqNullSafe(F.col(name)) for output, name in zip(outputs, names, strict=True)]
+            expected = whole.join(touched.toDF(*names), same, "left_semi")
             hashes = [frame.select(*row_hashes(frame.schema)) for frame in (expected, sliced)]
             if expected.schema.names != sliced.schema.names or _differ(*hashes):
                 raise InvalidJobError(
