@@ -70,7 +70,7 @@ def _require_order(call: Call, step: Step, identity: Identity | None, key: Seque
         raise refused(
             f"{name} by values that may be equal", f"write {name}(x, struct(y, {', '.join(key)})), which breaks ties"
         )
-    if name == MODE and not (call.within or len(call.arguments) > 1):
+    if name == MODE and not (call.within or (call.arguments[1:] and call.arguments[1].meaning == ("true",))):
         raise refused("mode, which chooses any of the most frequent values", "write mode(x, true)")
 
 

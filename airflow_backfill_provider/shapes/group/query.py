@@ -81,6 +81,11 @@ class GroupQuery(base.ShapedQuery):
         return not common_terms(self.steps)
 
     @property
+    def aggregates(self) -> bool:
+        """Whether a row of the view may be computed from values of several rows."""
+        return any(step.group is not None for step in self.steps)
+
+    @property
     def has_star(self) -> bool:
         """Whether the view may depend on every column of the upstream, because of a star that no later step narrows."""
         select, later = self.steps[0].level.select, self.steps[1:]

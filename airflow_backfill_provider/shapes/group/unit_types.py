@@ -28,6 +28,21 @@ def require_unit_types(schema: StructType, outputs: Sequence[str]) -> None:
             raise InvalidJobError(f"query: it groups by {quote(field.name)}, {problem}")
 
 
+def require_exact_texts(schema: StructType) -> None:
+    """
+    Refuse aggregated texts that are not compared by their bytes: of several equal ones, min and max return any.
+
+    :param schema: the columns of a view that aggregates.
+    :raises InvalidJobError: with the column, and what to write instead.
+    """
+    for field in schema.fields:
+        if isinstance(field.dataType, StringType) and field.dataType.collation != _BINARY:
+            raise InvalidJobError(
+                f"query: {quote(field.name)} is one of several texts that the collation {field.dataType.collation} "
+                f"takes for equal; aggregate the text with COLLATE {_BINARY}"
+            )
+
+
 def unit_order(schema: StructType, outputs: Sequence[str]) -> KeyOrder:
     """Return the columns that identify a unit, with their types as Delta names them."""
     return KeyOrder(tuple(KeyField(name=name, type=_delta_name(schema[name].dataType)) for name in outputs))

@@ -16,7 +16,7 @@ from airflow_backfill_provider.shapes.group.query import check_group_query
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.replacing import replace_units
 from airflow_backfill_provider.shapes.group.slices import Slices
-from airflow_backfill_provider.shapes.group.unit_types import require_unit_types
+from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
@@ -45,6 +45,8 @@ class SliceWriter(ViewWriter):
         require_columns(result.schema, table_properties, written)
         require_mergeable(self._context.spark, result.schema, table_properties)
         require_unit_types(result.schema, self._slices.outputs)
+        if self._query.aggregates:
+            require_exact_texts(result.schema)
         require_lasting_values(self._context.spark, self._context.query, rows.select(*map(column, self._rows.columns)))
         if bool(result.limit(1).count()) is not self._query.is_global:
             raise InvalidJobError(

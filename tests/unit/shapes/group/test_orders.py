@@ -21,6 +21,7 @@ REFUSED = [
     ("SELECT max_by(x, y) AS f FROM upstream GROUP BY c", r"max_by by values that may be equal.*struct\(y, id\)"),
     ("SELECT min_by(x, struct(y, z)) AS f FROM upstream GROUP BY c", "min_by by values"),
     ("SELECT mode(x) AS f FROM upstream GROUP BY c", r"write mode\(x, true\)"),
+    ("SELECT mode(x, false) AS f FROM upstream GROUP BY c", r"write mode\(x, true\)"),
     (
         "SELECT row_number() OVER (PARTITION BY c ORDER BY x) AS r FROM upstream",
         "row_number OVER .*such as id; or .*rank",

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.group.unit_types import require_unit_types, unit_order
+from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types, unit_order
 
 
 def schema(kind: DataType) -> StructType:
@@ -53,3 +53,10 @@ def test_values_that_are_equal_in_several_forms_are_no_units(kind, said):
 def test_other_keys_are_units_with_the_type_that_delta_names(kind, name):
     require_unit_types(schema(kind), ["UNIT"])
     assert [field.type for field in unit_order(schema(kind), ["Unit"]).fields] == [name]
+
+
+def test_an_aggregated_text_is_compared_by_its_bytes():
+    """Of 'a' and 'A', the larger one is chance if both are equal."""
+    require_exact_texts(schema(StringType()))
+    with pytest.raises(InvalidJobError, match="`Unit` is one of several texts .* with COLLATE UTF8_BINARY"):
+        require_exact_texts(schema(StringType("UNICODE_CI")))
