@@ -27,6 +27,16 @@ _SUM = "decimal(38,0)"
 """A type in which sums of hashes do not overflow."""
 
 
+@contextmanager
+def kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Keep rows once they are computed, because several statements read them, and a merge reads its source twice."""
+    persisted = rows.persist()
+    try:
+        yield persisted
+    finally:
+        persisted.unpersist()
+
+
 def replace_units(
     table: StampedTable,
     fresh: DataFrame,
@@ -44,11 +54,11 @@ def replace_units(
     :param outputs: the view's columns that identify a unit.
     """
     replacement = _Replacement(fresh.columns, tuple(outputs), own_columns(fresh.columns))
-    with _kept(fresh), _kept(touched.toDF(*replacement.units)) as units:
+    with kept(fresh):
         held = table.read().select(*map(column, fresh.columns))
         if outputs:
-            held = held.join(units, replacement.same, "left_semi")
-        with _kept(replacement.changed(fresh, held)) as changed:
+            held = held.join(touched.toDF(*replacement.units), replacement.same, "left_semi")
+        with kept(replacement.changed(fresh, held)) as changed:
             merge_into(
                 table,
                 replacement.source(fresh, changed),
@@ -142,13 +152,3 @@ class _Replacement:
     @property
     def _is_held(self) -> str:
         return self.own.named("is_held")
-
-
-@contextmanager
-def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Keep the rows once they are computed: a merge reads its source twice."""
-    kept = rows.persist()
-    try:
-        yield kept
-    finally:
-        kept.unpersist()

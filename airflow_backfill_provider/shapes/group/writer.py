@@ -14,7 +14,7 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.group.query import check_group_query
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
-from airflow_backfill_provider.shapes.group.replacing import replace_units
+from airflow_backfill_provider.shapes.group.replacing import kept, replace_units
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
 from airflow_backfill_provider.sources.shared.by_key import column
@@ -71,8 +71,7 @@ class SliceWriter(ViewWriter):
         del repairs, since
         if self._context.view.table.is_written(CHANGES, identity, barrier):
             return
-        touched = self._slices.touched(changes, barrier)
-        self._replace(touched, CHANGES, identity, barrier)
+        self._replace(self._slices.touched(changes, barrier), CHANGES, identity, barrier)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -95,7 +94,8 @@ class SliceWriter(ViewWriter):
         return units_to_repair(self._context, self._slices, self._query, barrier)
 
     def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
-        fresh = self._slices.of_units(touched, barrier)
-        replace_units(
-            self._context.view.table, fresh, touched, self._slices.outputs_in(fresh.schema), part, identity, barrier
-        )
+        with kept(touched) as units:
+            fresh = self._slices.of_units(units, barrier)
+            replace_units(
+                self._context.view.table, fresh, units, self._slices.outputs_in(fresh.schema), part, identity, barrier
+            )
