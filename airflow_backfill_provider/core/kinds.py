@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.rate_limit import AskedRate
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.scan import Scan
@@ -40,14 +41,23 @@ class Kinds(Generic[Kind]):
         self._seam = seam
         self._kinds: dict[str, Kind] = {}
 
-    def register(self, kind: Kind) -> None:
+    def register(self, kind: Kind, *, before: str | None = None) -> None:
         """
         Register a kind under its name.
 
-        :raises ValueError: if another kind has this name.
+        :param before: the kind that it is asked before; by default it is asked last. For a shape from outside that
+            takes queries that one of the package's shapes would take, too.
+        :raises ValueError: if another kind has this name, or none has the other name.
         """
-        if self._kinds.setdefault(kind.name, kind) is not kind:
+        if self._kinds.get(kind.name, kind) is not kind:
             raise ValueError(f"a {self._seam} named {kind.name} is already registered; choose another name")
+        if before is not None and before not in self._kinds:
+            raise ValueError(f"no {self._seam} is named {before}; registered are {', '.join(self._kinds)}")
+        self._kinds[kind.name] = kind
+        if before is not None:
+            asked = [name for name in self._kinds if name != kind.name]
+            asked.insert(asked.index(before), kind.name)
+            self._kinds = {name: self._kinds[name] for name in asked}
 
     def forget(self, name: str) -> None:
         """Remove a kind's registration, if it has one."""
@@ -151,6 +161,11 @@ class JobShape(Protocol):
         ...
 
     @property
+    def whole_history(self) -> bool:
+        """Whether one epoch must read all of history, so that jobs have no rate limit and no pace."""
+        ...
+
+    @property
     def has_keys(self) -> bool:
         """Whether a unit of the view is a row of the upstream, and the view holds its key."""
         ...
@@ -233,3 +248,19 @@ def require_shape_divides(shape: JobShape, parallelism: int) -> None:
         raise InvalidJobError(
             f"parallelism: {parallelism} task runs cannot write a view of shape {shape.name} together; leave it out"
         )
+
+
+def require_shape_reads(shape: JobShape, rate: AskedRate) -> None:
+    """
+    Refuse a speed for a view of a shape whose history is read in one epoch.
+
+    :param rate: what is asked of the job's speed.
+    :raises InvalidJobError: with the field, and what to do.
+    """
+    asked = {"rate_limit": rate.rate_limit, "max_rows_per_second": rate.max_rows_per_second}
+    for field, value in asked.items():
+        if shape.whole_history and value is not None:
+            raise InvalidJobError(
+                f"{field}: a view of shape {shape.name} is filled by one epoch that reads all of history; leave "
+                f"{field} out, and pause the job to hold it back"
+            )

@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsC
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
 from airflow_backfill_provider.core.job.definition import encoded_key, require_parallelism
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
-from airflow_backfill_provider.core.kinds import SHAPES, require_shape_divides
+from airflow_backfill_provider.core.kinds import SHAPES, require_shape_divides, require_shape_reads
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 from airflow_backfill_provider.jobs.beginnings import cancel_uncreated
@@ -68,13 +68,16 @@ def throttle_job(
     :param rate_limit: rows; ``None`` is unlimited, 0 reads none, ``auto`` follows the measured speed.
     :param target_epoch_seconds: how long an epoch should take with ``auto``; ``None`` keeps what is in force, or 60.
     :param max_rows_per_second: the pace; ``None`` is unlimited. By default it is kept.
-    :raises InvalidJobError: if a value is not allowed, or there is a target without ``auto``.
+    :raises InvalidJobError: if a value is not allowed, there is a target without ``auto``, or the view's shape reads
+        history in one epoch.
     """
-    AskedRate.checked(
+    asked = AskedRate.checked(
         rate_limit=rate_limit,
         target_epoch_seconds=target_epoch_seconds,
         max_rows_per_second=None if isinstance(max_rows_per_second, Unchanged) else max_rows_per_second,
     )
+    store = active_store(store)
+    require_shape_reads(SHAPES.named(store.settings().shape), asked)
 
     def wanted(settings: JobSettings) -> dict[str, object]:
         target = target_epoch_seconds if target_epoch_seconds is not None else settings.target_epoch_seconds
@@ -85,7 +88,7 @@ def throttle_job(
             "max_rows_per_second": settings.max_rows_per_second if kept else max_rows_per_second,
         }
 
-    return _mutate(active_store(store), SettingsChange.THROTTLE, requested_by, clock, wanted, value=rate_limit)
+    return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, wanted, value=rate_limit)
 
 
 def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:

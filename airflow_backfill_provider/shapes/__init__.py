@@ -5,12 +5,14 @@ from typing import cast
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.shapes.base import Shape, ShapedQuery
+from airflow_backfill_provider.shapes.group import Group
 from airflow_backfill_provider.shapes.row import Row
 
 KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)
 """All shapes. A query has the first one that accepts it."""
 
 KINDS.register(Row())
+KINDS.register(Group())
 
 
 def shape_of(job: BackfillJob) -> Shape:

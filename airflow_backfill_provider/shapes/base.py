@@ -352,6 +352,9 @@ class Shape(ABC):
     single_part: ClassVar[bool] = False
     """Whether one task run alone must write an epoch, so that jobs have no parallelism."""
 
+    whole_history: ClassVar[bool] = False
+    """Whether one epoch must read all of history, so that jobs have no rate limit and no pace."""
+
     has_keys: ClassVar[bool] = False
     """
     Whether a unit of the view is a row of the upstream, and the view holds its key: see :meth:`ViewWriter.keys`.

@@ -10,7 +10,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
-from airflow_backfill_provider.shapes.row.levels import Level
+from airflow_backfill_provider.shapes.levels import Level
 
 _UNNAMED = "__level"
 """The name of a level's relation if the query gives it none."""

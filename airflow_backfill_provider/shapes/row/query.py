@@ -3,7 +3,7 @@ Checks and parses the query of a row-level view.
 
 A query is row-level if each upstream row gives at most one row of the view, independently of the other rows, and always
 the same one. So an epoch can apply a change by its key alone. The query is one ``SELECT … FROM upstream [WHERE …]``, or
-a chain of such levels (:mod:`~airflow_backfill_provider.shapes.row.levels`). This module checks the syntax trees,
+a chain of such levels (:mod:`~airflow_backfill_provider.shapes.levels`). This module checks the syntax trees,
 without Spark. Spark checks names and types when the job is created.
 
 SQL is never generated from the trees. Spark runs the tokens that were checked, exactly as written, with blanks in place
@@ -21,54 +21,50 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.job.sql import is_relative_date, quote
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.sql import RELATION, quote
 from airflow_backfill_provider.shapes.base import OF_ROWS, QueryLineage, ShapedQuery, Units
-from airflow_backfill_provider.shapes.query_text import read_query
-from airflow_backfill_provider.shapes.row.columns import possible_columns
-from airflow_backfill_provider.shapes.row.functions import (
+from airflow_backfill_provider.shapes.columns import possible_columns
+from airflow_backfill_provider.shapes.expressions import (
+    CLAUSES,
+    names_of,
+    refuse_clauses,
+    refuse_expressions,
+    refuse_functions_without_parentheses,
+    refuse_stars_in_expressions,
+)
+from airflow_backfill_provider.shapes.functions import (
     AGGREGATES,
     GENERATORS,
-    NON_DETERMINISTIC,
     ROW_FUNCTIONS,
-    identifier_clauses,
     refuse_other_functions,
 )
-from airflow_backfill_provider.shapes.row.levels import Level, query_levels, unsupported
+from airflow_backfill_provider.shapes.levels import Level, LevelRules, query_levels
+from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.row.lineage import query_lineage
 
 HIDDEN_KEY_PREFIX = "__key_"
 """The prefix of a hidden key column's name; it gets more underscores if the view already has such a name."""
 
-_UNSUPPORTED: tuple[tuple[tuple[type, ...], str], ...] = (
-    ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
-    ((exp.QueryTransform,), "a script transformation"),
-    ((exp.Window, exp.WithinGroup), "window functions"),
-    ((exp.Parameter, exp.Placeholder), "parameters"),
-)
-
-_CLAUSES = {
+_GROUPS = {
     "distinct": "DISTINCT",
     "group": "GROUP BY",
     "having": "HAVING",
     "qualify": "QUALIFY",
     "windows": "WINDOW",
-    "joins": "JOIN",
-    "laterals": "LATERAL VIEW",
-    "pivots": "PIVOT",
-    "match": "MATCH_RECOGNIZE",
-    "connect": "CONNECT BY",
-    "order": "ORDER BY",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "limit": "LIMIT",
-    "offset": "OFFSET",
-    "fetch": "FETCH",
-    "sample": "TABLESAMPLE",
-    "kind": "SELECT AS",
-    "into": "INTO",
-    "locks": "FOR UPDATE",
 }
+"""The clauses with which a row of the view depends on several rows of the upstream."""
+
+
+def unsupported(what: str) -> InvalidJobError:
+    """Return the error for a construct that no row-level query may have."""
+    return InvalidJobError(
+        f"the query uses {what} but must be row-level: SELECT expressions FROM {RELATION} [WHERE condition], with "
+        "deterministic functions of one row"
+    )
+
+
+_RULES = LevelRules(unsupported)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +107,7 @@ class RowQuery(ShapedQuery):
         :param available: the upstream's columns.
         :raises InvalidJobError: if such a function is not deterministic.
         """
-        known = frozenset(column.lower() for column in available)
-        for level in self.levels:
-            for name in sorted(_functions_without_parentheses(level) - known):
-                raise unsupported(f"{name}, which is not deterministic,")
-            known = level.gives(known)
+        refuse_functions_without_parentheses(self.levels, available, unsupported)
 
     def output_of_key(self, column: str) -> str | None:
         """
@@ -218,13 +210,14 @@ def check_query(text: str) -> RowQuery:
     :raises InvalidJobError: with the construct that is not allowed, or the position of a syntax error.
     """
     query = read_query(text)
-    levels = query_levels(query)
+    levels = query_levels(query, _RULES)
     for level in levels:
-        _refuse_clauses(level.select)
-        _refuse_expressions(level.select)
+        refuse_clauses(level.select, {**_GROUPS, **CLAUSES}, unsupported)
+        refuse_expressions(level.select, unsupported)
+        _refuse_groups(level.select)
     for level in levels[1:]:
-        _refuse_stars_in_expressions(level.select)
-    refuse_other_functions(query.tokens, ROW_FUNCTIONS)
+        refuse_stars_in_expressions(level.select, unsupported)
+    refuse_other_functions(query.tokens, ROW_FUNCTIONS, _other_function)
     innermost = levels[0]
     return RowQuery(
         text=query.text,
@@ -241,14 +234,6 @@ def _selecting(tokens: Sequence[Token], levels: Sequence[Level]) -> Iterator[Tok
     return (token for token in tokens if end is None or token.end < end)
 
 
-def _functions_without_parentheses(level: Level) -> frozenset[str]:
-    names = [
-        *(column.name for column in level.select.find_all(exp.Column) if not column.table),
-        *identifier_clauses(level.tokens),
-    ]
-    return NON_DETERMINISTIC.intersection(name.lower() for name in names)
-
-
 def _hidden(key: str, taken: Collection[str]) -> str:
     name = HIDDEN_KEY_PREFIX + key
     while name.lower() in taken:
@@ -256,62 +241,26 @@ def _hidden(key: str, taken: Collection[str]) -> str:
     return name
 
 
-def _refuse_clauses(select: exp.Select) -> None:
-    for argument, clause in _CLAUSES.items():
-        if select.args.get(argument):
-            raise unsupported(clause)
-
-
-def _refuse_expressions(select: exp.Select) -> None:
+def _refuse_groups(select: exp.Select) -> None:
+    """Refuse expressions that depend on several rows, or give several."""
     for node in select.walk():
-        if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
-            continue  # exists(array, lambda) is a function of one row
-        for kinds, what in _UNSUPPORTED:
-            if node is not select and isinstance(node, kinds):
-                raise unsupported(what)
-        if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
-            raise unsupported("_metadata, which names files instead of rows,")
-        if _is_moving(node):
-            raise unsupported(f"the text {node.this!r}, which Spark reads as a date that changes from day to day,")
+        if isinstance(node, exp.Window | exp.WithinGroup):
+            raise unsupported("window functions")
         if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
             raise unsupported("the aggregate any")
         if isinstance(node, exp.Func):
             _refuse_function(node)
 
 
-def _refuse_stars_in_expressions(select: exp.Select) -> None:
-    """Refuse ``struct(*)`` and the like over another level, because that level may have hidden key columns."""
-    for star in select.find_all(exp.Star):
-        column = star.parent if isinstance(star.parent, exp.Column) else star
-        if column.parent is not select:
-            raise unsupported("* inside an expression over another SELECT; name the columns instead. It")
-
-
-def _is_moving(node: exp.Expr) -> bool:
-    """Return whether the query casts a text such as ``today`` to a date; implicit casts are checked on Spark."""
-    if not (isinstance(node, exp.Literal) and node.is_string and is_relative_date(node.this)):
-        return False
-    parent = node.parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
-    is_cast = isinstance(parent, exp.Cast) and parent.to.this in exp.DataType.TEMPORAL_TYPES
-    return is_cast or isinstance(parent, exp.TsOrDsToDate)
-
-
 def _refuse_function(function: exp.Func) -> None:
-    names = _names(function)
-    for name in sorted(names):
-        if name in NON_DETERMINISTIC or (name == "unix_timestamp" and not list(function.iter_expressions())):
-            raise unsupported(f"{name}, which is not deterministic,")
+    for name in sorted(names_of(function)):
         if name in GENERATORS:
             raise unsupported(f"{name}, which returns several rows for one,")
         if name in AGGREGATES or isinstance(function, exp.AggFunc):
             raise unsupported(f"the aggregate {name}")
 
 
-def _names(function: exp.Func) -> set[str]:
-    """Return every name of a function: those in the tree, and the one in the text."""
-    if isinstance(function, exp.Anonymous):
-        return {function.name.lower()}
-    written = function.meta.get("name")
-    return {name.lower() for name in (*function.sql_names(), *([written] if written else []))}
+def _other_function(name: str) -> InvalidJobError:
+    return InvalidJobError(
+        f"the query calls {name}, which is not a deterministic function of one row; remove it from the query"
+    )

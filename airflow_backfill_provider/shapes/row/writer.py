@@ -10,9 +10,8 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.scan.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
+from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
@@ -20,12 +19,11 @@ from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
+from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES
 from airflow_backfill_provider.spark.view_columns import require_columns
-
-_DELETION_VECTORS = "enableDeletionVectors"
 
 
 class RowWriter(ViewWriter):
@@ -47,7 +45,7 @@ class RowWriter(ViewWriter):
         hidden = self._query.hidden_keys(self._rows.key.names, names).values()
         written = self._query.written_names(names) | {name.lower() for name in hidden}
         require_columns(result.schema, table_properties, written)
-        self._require_writable(result.schema, table_properties)
+        require_mergeable(self._context.spark, result.schema, table_properties)
         used = rows.select(*map(column, self._rows.columns))
         require_lasting_values(self._context.spark, self._context.query, used)
         if result.limit(1).count():
@@ -154,19 +152,6 @@ class RowWriter(ViewWriter):
         changed = changes.select(*keys, F.col(self._rows.own.appeared).alias(own.appeared))
         _evaluate(written)
         self._context.view.rewrite(changed, measured, written, outputs, own, identity, barrier)
-
-    def _require_writable(self, schema: StructType, table_properties: Mapping[str, str]) -> None:
-        """Refuse output columns that Delta cannot merge changes into."""
-        spark = self._context.spark
-        default = spark.conf.get(f"spark.databricks.delta.properties.defaults.{_DELETION_VECTORS}", None)
-        has_vectors = table_properties.get(f"delta.{_DELETION_VECTORS}", default or "false").lower() == "true"
-        refused = MERGE_COLUMNS | DELETION_VECTOR_COLUMNS if has_vectors else MERGE_COLUMNS
-        for name in schema.names:
-            if name.lower() in refused:
-                raise InvalidJobError(
-                    f"query: the column {quote(name)} has a name that Delta uses internally when it merges changes"
-                    f"{' into a table with deletion vectors' if has_vectors else ''}; give it another alias"
-                )
 
 
 def _evaluate(rows: DataFrame) -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
-    KINDS.register(Tally())
+    KINDS.register(Tally(), before="group")
     lakehouse.make_upstream("id BIGINT, amount INT")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, id FROM range(20)")
     yield lakehouse

@@ -37,6 +37,11 @@ def test_a_kind_is_found_by_its_name():
     )
     with pytest.raises(ValueError, match="a strategy named first is already registered"):
         kinds.register(Named("first"))
+    kinds.register(Named("zeroth"), before="first")
+    assert kinds.names == ("zeroth", "first", "second")
+    kinds.forget("zeroth")
+    with pytest.raises(ValueError, match="no strategy is named third; registered are first, second"):
+        kinds.register(Named("fourth"), before="third")
     kinds.forget("first")
     kinds.forget("never there")
     with pytest.raises(InvalidJobError, match="strategy: first is unknown; allowed are second"):
@@ -53,7 +58,7 @@ def test_importing_any_part_of_the_package_registers_its_kinds_and_loads_nothing
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert (
         found == "('delta', 'postgres', 'debezium', 'kafka', 'append_only', 'files', 'upserts') "
-        "('snapshot', 'no_shuffle', 'arrangement', 'cdc', 'source') ('row',)\n[]\n"
+        "('snapshot', 'no_shuffle', 'arrangement', 'cdc', 'source') ('row', 'group')\n[]\n"
     )
     assert (SOURCES.names[0], STRATEGIES.names[:2], SHAPES.names[0]) == ("delta", ("snapshot", "no_shuffle"), "row")
 
@@ -75,7 +80,7 @@ class Anything:
 
 @pytest.fixture
 def anything() -> Iterator[None]:
-    SHAPES.register(Anything())
+    SHAPES.register(Anything(), before="group")
     yield
     SHAPES.forget("anything")
 
@@ -88,8 +93,8 @@ def test_the_first_shape_that_takes_a_query_is_its_shape(anything):
 
 
 def test_if_no_shape_takes_a_query_the_first_one_says_why():
-    with pytest.raises(InvalidJobError, match="the aggregate count"):
-        shape_of("SELECT count(*) FROM upstream")
+    with pytest.raises(InvalidJobError, match="explode, which returns several rows"):
+        shape_of("SELECT explode(tags) FROM upstream")
 
 
 # --- the kind of an upstream ----------------------------------------------------------------------

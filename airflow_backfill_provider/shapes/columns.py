@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.row.functions import identifier_clauses
+from airflow_backfill_provider.shapes.functions import identifier_clauses
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 

@@ -4,12 +4,12 @@ Splits a query into its levels: the ``SELECT`` over the upstream, and those arou
 A query may have steps: common table expressions (``WITH``), subqueries in ``FROM``, and pipe operators (``|>``). Each
 step reads the rows of the step before it, so the steps form a chain that begins at the upstream. Each is parsed by
 itself as a plain ``SELECT … FROM relation [WHERE …]``, so that one set of rules holds for all of them. A pipe operator
-is parsed as the equivalent ``SELECT``.
+is parsed as the equivalent ``SELECT``. What a step may have beyond that is its shape's rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,6 +21,29 @@ from sqlglot.tokenizer_core import Token, TokenType
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.shapes.query_text import ONE_SELECT, QueryText, one_line
+from airflow_backfill_provider.shapes.token_lists import (
+    added,
+    closing_of,
+    depth_step,
+    outermost,
+    split,
+    type_at,
+    without_parentheses,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRules:
+    """
+    What a shape allows in the steps of its queries.
+
+    :param unsupported: returns the error for a construct that no query of the shape may have.
+    :param operators: the pipe operators that only this shape allows, by name in lower case. Each function gets the
+        operator's first token, the other tokens, and the tokens of the relation, and returns the equivalent SELECT.
+    """
+
+    unsupported: Callable[[str], InvalidJobError]
+    operators: Mapping[str, Callable[[Token, list[Token], list[Token]], list[Token]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +58,9 @@ class Level:
         whether the query gives it an alias.
     :param end_of_list: the position in the text where columns can be added; ``None`` if there is no list of columns.
     :param is_piped: whether there is no list because the step begins with FROM; ``|> EXTEND`` can be added instead.
+    :param span: the step's place in the text: start and end. That of a pipe operator begins after the ``|>``.
+    :param relation: the place in the text of the relation that the step reads, without its alias; ``None`` if the step
+        is a pipe operator.
     """
 
     select: exp.Select
@@ -43,6 +69,8 @@ class Level:
     reads: tuple[int, int, bool] | None = None
     end_of_list: int | None = None
     is_piped: bool = False
+    span: tuple[int, int] = (0, 0)
+    relation: tuple[int, int] | None = None
     columns: tuple[tuple[str, str], ...] = field(init=False)
     """(input, output) of each column that the step passes on unchanged, without those of a star."""
     star_without: frozenset[str] | None = field(init=False)
@@ -70,15 +98,16 @@ class Level:
         return self.names | kept
 
 
-def query_levels(query: QueryText) -> tuple[Level, ...]:
+def query_levels(query: QueryText, rules: LevelRules) -> tuple[Level, ...]:
     """
     Parse a query.
 
+    :param rules: what the shape allows in the steps.
     :returns: its levels; the first one reads the upstream, each other one the level before it.
     :raises InvalidJobError: if it is not a chain of levels over the upstream, or cannot be parsed.
     """
     try:
-        return _levels(query.text, list(query.tokens))
+        return _levels(query.text, list(query.tokens), rules)
     except InvalidJobError:
         raise
     except SqlglotError as error:
@@ -88,24 +117,16 @@ def query_levels(query: QueryText) -> tuple[Level, ...]:
         raise InvalidJobError("the query has a syntax error: it cannot be parsed") from None
 
 
-def unsupported(what: str) -> InvalidJobError:
-    """Return the error for a construct that no row-level query may have."""
-    return InvalidJobError(
-        f"the query uses {what} but must be row-level: SELECT expressions FROM {RELATION} [WHERE condition], with "
-        "deterministic functions of one row"
-    )
-
-
-def _levels(text: str, tokens: list[Token]) -> tuple[Level, ...]:
+def _levels(text: str, tokens: list[Token], rules: LevelRules) -> tuple[Level, ...]:
     end = next((index for index, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON), len(tokens))
     if any(token.token_type != TokenType.SEMICOLON for token in tokens[end:]):
         raise InvalidJobError(ONE_SELECT)
-    if sum(_step(token) for token in tokens):
+    if sum(depth_step(token) for token in tokens):
         raise InvalidJobError("the query has a syntax error: parentheses do not match")
-    chain = _Chain(text)
+    chain = _Chain(text, rules)
     levels = tuple(chain.levels_of(tokens[:end], {}))
     if chain.unread:
-        raise unsupported(f"WITH {min(chain.unread)}, which is never read,")
+        raise rules.unsupported(f"WITH {min(chain.unread)}, which is never read,")
     return levels
 
 
@@ -120,8 +141,9 @@ class _CommonTable:
 class _Chain:
     """Follows a query from its outermost SELECT down to the upstream."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, rules: LevelRules) -> None:
         self.parse = partial(_parse, text)
+        self.rules = rules
         self.unread: set[str] = set()
 
     def levels_of(self, tokens: list[Token], tables: Mapping[str, _CommonTable]) -> Iterator[Level]:
@@ -130,17 +152,17 @@ class _Chain:
 
         :param tables: the common table expressions that it may read, by name in lower case.
         """
-        tokens = _without_parentheses(tokens)
-        if _type(tokens, 0) == TokenType.WITH:
+        tokens = without_parentheses(tokens)
+        if type_at(tokens, 0) == TokenType.WITH:
             tables, tokens = self._with(tokens, tables)
-        head, *operators = _split(tokens, TokenType.PIPE_GT)
-        head = _without_parentheses(head)
-        if _type(head, 0) == TokenType.FROM and operators:
-            star = _words(head[0], (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"))
+        head, *operators = split(tokens, TokenType.PIPE_GT)
+        head = without_parentheses(head)
+        if type_at(head, 0) == TokenType.FROM and operators:
+            star = added(head[0], (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"))
             yield from self._select([*star, *head], tables, is_piped=True)
-        elif _type(head, 0) == TokenType.SELECT:
+        elif type_at(head, 0) == TokenType.SELECT:
             yield from self._select(head, tables)
-        elif _type(head, 0) in {TokenType.WITH, TokenType.L_PAREN} and len(head) < len(tokens):
+        elif type_at(head, 0) in {TokenType.WITH, TokenType.L_PAREN} and len(head) < len(tokens):
             yield from self.levels_of(head, tables)
         else:
             raise InvalidJobError(ONE_SELECT)
@@ -149,7 +171,7 @@ class _Chain:
             level = self._operator(operator, alias)
             yield level
             # After other operators, some columns keep the name of the relation before them and others have none.
-            alias = level.alias if _type(operator, 0) in {TokenType.WHERE, TokenType.ALIAS} else ""
+            alias = level.alias if type_at(operator, 0) in {TokenType.WHERE, TokenType.ALIAS} else ""
 
     def _with(
         self, tokens: list[Token], tables: Mapping[str, _CommonTable]
@@ -160,12 +182,12 @@ class _Chain:
         while True:
             name, as_, opening = tokens[index : index + 3] if len(tokens) > index + 3 else (tokens[0],) * 3
             if (as_.token_type, opening.token_type) != (TokenType.ALIAS, TokenType.L_PAREN):
-                raise unsupported("WITH in another form than WITH name AS (SELECT …)")
-            closing = _closing(tokens, index + 2)
+                raise self.rules.unsupported("WITH in another form than WITH name AS (SELECT …)")
+            closing = closing_of(tokens, index + 2)
             known[name.text.lower()] = _CommonTable(tokens[index + 3 : closing], dict(known))
             self.unread.add(name.text.lower())
             index = closing + 1
-            if _type(tokens, index) != TokenType.COMMA:
+            if type_at(tokens, index) != TokenType.COMMA:
                 return known, tokens[index:]
             index += 1
 
@@ -173,20 +195,22 @@ class _Chain:
         self, tokens: list[Token], tables: Mapping[str, _CommonTable], *, is_piped: bool = False
     ) -> Iterator[Level]:
         """Yield the levels of a SELECT with its FROM."""
-        at = _from_index(tokens)
+        at = _from_index(tokens, self.rules)
         relation = tokens[at + 1]
         name = relation.text.lower()
+        read = (relation.start, relation.end + 1)
         is_nested = relation.token_type == TokenType.L_PAREN
-        is_common = name in tables and _type(tokens, at + 2) not in {TokenType.DOT, TokenType.L_PAREN}
+        is_common = name in tables and type_at(tokens, at + 2) not in {TokenType.DOT, TokenType.L_PAREN}
         if is_nested:
-            closing = _closing(tokens, at + 1)
+            closing = closing_of(tokens, at + 1)
             yield from self.levels_of(tokens[at + 2 : closing], tables)
-            tokens = [*tokens[: at + 1], *_words(relation, (TokenType.VAR, RELATION)), *tokens[closing + 1 :]]
+            read = (relation.start, tokens[closing].end + 1)
+            tokens = [*tokens[: at + 1], *added(relation, (TokenType.VAR, RELATION)), *tokens[closing + 1 :]]
         elif is_common:
             self.unread.discard(name)
             yield from self.levels_of(tables[name].tokens, tables[name].tables)
         select = self.parse(tokens)
-        table = _only_relation(select, name if is_common else RELATION)
+        table = _only_relation(select, name if is_common else RELATION, self.rules)
         is_named = bool(table.alias)
         yield Level(
             select=select,
@@ -195,6 +219,8 @@ class _Chain:
             reads=None if is_nested or is_common else (relation.start, relation.end + 1, is_named),
             end_of_list=tokens[-1].end + 1 if is_piped else tokens[at].start,
             is_piped=is_piped,
+            span=(tokens[0].start, max(tokens[-1].end + 1, read[1])),
+            relation=read,
         )
 
     def _operator(self, tokens: list[Token], alias: str) -> Level:
@@ -202,32 +228,35 @@ class _Chain:
         if not tokens:
             raise InvalidJobError("the query has a syntax error: nothing follows |>")
         first, rest = tokens[0], tokens[1:]
-        source = _words(first, (TokenType.FROM, "FROM"), (TokenType.VAR, RELATION))
-        star = _words(first, (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"))
+        source = added(first, (TokenType.FROM, "FROM"), (TokenType.VAR, RELATION))
+        star = added(first, (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"))
         end_of_list = None
         match first.token_type, first.text.lower():
             case TokenType.SELECT, _:
-                if any(token.token_type in {TokenType.FROM, TokenType.WHERE} for _, token in _outermost(rest)):
-                    raise unsupported("|> SELECT with more than expressions")
+                if any(token.token_type in {TokenType.FROM, TokenType.WHERE} for _, token in outermost(rest)):
+                    raise self.rules.unsupported("|> SELECT with more than expressions")
                 written = [*tokens, *source]
                 end_of_list = tokens[-1].end + 1
             case TokenType.WHERE, _:
                 written = [*star, *source, *tokens]
             case _, "extend":
-                written = [*star, *_words(first, (TokenType.COMMA, ",")), *rest, *source]
+                written = [*star, *added(first, (TokenType.COMMA, ",")), *rest, *source]
             case _, "set":
                 written = [*star, *_replaced(first, rest), *source]
             case _, "drop":
-                written = [*star, *_words(first, (TokenType.EXCEPT, "EXCEPT"), (TokenType.L_PAREN, "(")), *rest]
-                written += [*_words(first, (TokenType.R_PAREN, ")")), *source]
+                written = [*star, *added(first, (TokenType.EXCEPT, "EXCEPT"), (TokenType.L_PAREN, "(")), *rest]
+                written += [*added(first, (TokenType.R_PAREN, ")")), *source]
             case TokenType.ALIAS, _ if len(rest) == 1:
                 written = [*star, *source]
                 alias = rest[0].text
+            case _, name if name in self.rules.operators:
+                written = self.rules.operators[name](first, rest, source)
             case _:
-                raise unsupported(f"the pipe operator {first.text.upper()}")
+                raise self.rules.unsupported(f"the pipe operator {first.text.upper()}")
         select = self.parse(written)
-        _only_relation(select, RELATION)
-        return Level(select=select, tokens=tuple(written), alias=alias, end_of_list=end_of_list)
+        _only_relation(select, RELATION, self.rules)
+        span = (first.start, tokens[-1].end + 1)
+        return Level(select=select, tokens=tuple(written), alias=alias, end_of_list=end_of_list, span=span)
 
 
 def _parse(text: str, tokens: list[Token]) -> exp.Select:
@@ -237,10 +266,10 @@ def _parse(text: str, tokens: list[Token]) -> exp.Select:
     return statements[0]
 
 
-def _only_relation(select: exp.Select, relation: str) -> exp.Table:
+def _only_relation(select: exp.Select, relation: str, rules: LevelRules) -> exp.Table:
     tables = list(select.find_all(exp.Table))
     if len(tables) != 1 or select.args.get("joins"):
-        raise unsupported("joins and subqueries" if len(tables) > 1 else f"a query without FROM {RELATION}")
+        raise rules.unsupported("joins and subqueries" if len(tables) > 1 else f"a query without FROM {RELATION}")
     table = tables[0]
     if table.name.lower() != relation or table.args.get("db") or not isinstance(table.this, exp.Identifier):
         raise InvalidJobError(f"the query reads {table.sql()!r}; it may read {RELATION} only")
@@ -277,73 +306,23 @@ def _outputs(
     return tuple(columns), frozenset(without) if has_star else None, frozenset(names - {""})
 
 
-def _from_index(tokens: Sequence[Token]) -> int:
+def _from_index(tokens: Sequence[Token], rules: LevelRules) -> int:
     """Return the index of the outermost FROM."""
-    for index, token in _outermost(tokens[:-1]):
+    for index, token in outermost(tokens[:-1]):
         if token.token_type == TokenType.FROM:
             return index
     if tokens[-1].token_type == TokenType.FROM:
         raise InvalidJobError("the query has a syntax error: nothing follows FROM")
-    raise unsupported(f"a query without FROM {RELATION}")
+    raise rules.unsupported(f"a query without FROM {RELATION}")
 
 
 def _replaced(first: Token, assignments: list[Token]) -> list[Token]:
     """Return ``REPLACE (expression AS column, …)`` for ``SET column = expression, …``."""
-    written = _words(first, (TokenType.REPLACE, "REPLACE"), (TokenType.L_PAREN, "("))
-    for number, assignment in enumerate(_split(assignments, TokenType.COMMA)):
-        if _type(assignment, 1) != TokenType.EQ:
+    written = added(first, (TokenType.REPLACE, "REPLACE"), (TokenType.L_PAREN, "("))
+    for number, assignment in enumerate(split(assignments, TokenType.COMMA)):
+        if type_at(assignment, 1) != TokenType.EQ:
             raise InvalidJobError("the query has a syntax error: |> SET needs column = expression")
         if number:
-            written += _words(first, (TokenType.COMMA, ","))
-        written += [*assignment[2:], *_words(first, (TokenType.ALIAS, "AS")), assignment[0]]
-    return [*written, *_words(first, (TokenType.R_PAREN, ")"))]
-
-
-def _words(at: Token, *words: tuple[TokenType, str]) -> list[Token]:
-    """Return added tokens at the position of a token from the text."""
-    return [Token(kind, text, at.line, at.col, at.start, at.start, []) for kind, text in words]
-
-
-def _split(tokens: list[Token], separator: TokenType) -> list[list[Token]]:
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += _step(token)
-        if depth == 0 and token.token_type == separator:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
-
-
-def _outermost(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    """Yield the tokens outside parentheses that may be keywords, with their index."""
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += _step(token)
-        # IS DISTINCT FROM is a comparison, and after a dot any word is a name.
-        if depth == 0 and _type(tokens, index - 1) not in {TokenType.DISTINCT, TokenType.DOT}:
-            yield index, token
-
-
-def _without_parentheses(tokens: list[Token]) -> list[Token]:
-    while _type(tokens, 0) == TokenType.L_PAREN and _closing(tokens, 0) == len(tokens) - 1:
-        tokens = tokens[1:-1]
-    return tokens
-
-
-def _closing(tokens: Sequence[Token], opening: int) -> int:
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += _step(tokens[index])
-        if depth == 0:
-            return index
-    raise InvalidJobError("the query has a syntax error: a parenthesis is not closed")
-
-
-def _step(token: Token) -> int:
-    return {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
-
-
-def _type(tokens: Sequence[Token], index: int) -> TokenType | None:
-    return tokens[index].token_type if 0 <= index < len(tokens) else None
+            written += added(first, (TokenType.COMMA, ","))
+        written += [*assignment[2:], *added(first, (TokenType.ALIAS, "AS")), assignment[0]]
+    return [*written, *added(first, (TokenType.R_PAREN, ")"))]

@@ -1,14 +1,14 @@
 """
 The functions that a query may call, and those that it may not.
 
-Only Spark's own deterministic functions of one row are allowed. Functions of a catalog, a session or a user can hide
-``rand()`` or a subquery, and can be replaced while the view is built, so the view would mix the results of both. Spark
-resolves its own functions before others of the same name.
+Only Spark's own deterministic functions are allowed, and each shape has its list. Functions of a catalog, a session or
+a user can hide ``rand()`` or a subquery, and can be replaced while the view is built, so the view would mix the results
+of both. Spark resolves its own functions before others of the same name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -128,14 +128,17 @@ _NOT_CALLED = frozenset(
 _IDENTIFIER_CLAUSE = "identifier"
 
 
-def refuse_other_functions(tokens: Sequence[Token], allowed: Collection[str]) -> None:
+def refuse_other_functions(
+    tokens: Sequence[Token], allowed: Collection[str], refused: Callable[[str], InvalidJobError]
+) -> None:
     """
     Refuse a query that calls other functions than the allowed ones, or these with arguments that open something.
 
     :param allowed: the functions of Spark that the query's shape allows.
+    :param refused: returns the error for another function of Spark's, by its name.
     :raises InvalidJobError: with the function's name, and what to do.
     """
-    for opening, called in _called(tokens):
+    for opening, called in called_functions(tokens):
         *qualifiers, function = called
         name = ".".join(called)
         if qualifiers not in ([], ["builtin"], ["system", "builtin"]) or function not in _KNOWN:
@@ -144,9 +147,7 @@ def refuse_other_functions(tokens: Sequence[Token], allowed: Collection[str]) ->
                 "the view is built; write out its expression instead"
             )
         if function not in allowed:
-            raise InvalidJobError(
-                f"the query calls {name}, which is not a deterministic function of one row; remove it from the query"
-            )
+            raise refused(name)
         refuse_other_arguments(function, tokens, opening)
 
 
@@ -175,7 +176,7 @@ def _has_escapes(text: Token) -> bool:
     return len(text.text) != text.end - text.start - 1
 
 
-def _called(tokens: Sequence[Token]) -> Iterator[tuple[int, list[str]]]:
+def called_functions(tokens: Sequence[Token]) -> Iterator[tuple[int, list[str]]]:
     """Yield the index of each parenthesis after a name, and the name with its qualifiers."""
     for index, (token, following) in enumerate(pairwise(tokens)):
         if following.token_type != TokenType.L_PAREN or not _is_word(token):

@@ -1,0 +1,56 @@
+"""
+``group``: the rows of the view are computed from groups of rows of the upstream, each group by itself.
+
+Aggregates, windows, top-N, the latest row of each key, and DISTINCT. A change touches the groups of its old and of its
+new values, and these are written anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.shapes.group.query import GroupQuery
+
+
+class Group(Shape):
+    """Units of several rows of the upstream."""
+
+    name: ClassVar[str] = "group"
+    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
+    only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
+    single_part: ClassVar[bool] = True
+    whole_history: ClassVar[bool] = True
+    pins_columns: ClassVar[bool] = True
+
+    def claims(self, text: str) -> bool:
+        """Return whether a query has a word of groups or windows, or calls an aggregate."""
+        from airflow_backfill_provider.shapes.group.claims import looks_grouped
+
+        return looks_grouped(text)
+
+    def query(self, text: str) -> GroupQuery:
+        """Parse a query of groups."""
+        from airflow_backfill_provider.shapes.group.query import check_group_query
+
+        return check_group_query(text)
+
+    def require_job(self, job: BackfillJob) -> None:
+        """Refuse results that depend on the order of rows, and a part of the upstream's vnodes."""
+        self.query(job.query).require_orders([column.column for column in job.upstream.key])
+        if job.restrict_to.vnodes:
+            raise InvalidJobError(
+                "restrict_to.vnodes: a group has rows of several vnodes, and would be computed from some of them; "
+                "restrict the job by keys, or by a WHERE in its query"
+            )
+
+    def writer(self, context: WriterContext) -> ViewWriter:
+        """Return the writer that computes the touched units anew."""
+        from airflow_backfill_provider.shapes.group.writer import SliceWriter
+
+        return SliceWriter(context)

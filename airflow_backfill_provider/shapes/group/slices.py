@@ -1,0 +1,153 @@
+"""
+The units that changes touch, and the query over the rows of some units, on Spark.
+
+Both run the user's text; see :mod:`~airflow_backfill_provider.shapes.group.texts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.scan.columns import own_columns
+from airflow_backfill_provider.shapes.base import OF_ROWS, Changes, WriterContext
+from airflow_backfill_provider.shapes.group.query import GroupQuery
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.net_changes import old_images
+from airflow_backfill_provider.spark.query import require_checked, run_query
+from airflow_backfill_provider.spark.row_hash import row_hashes
+from airflow_backfill_provider.spark.spark_errors import query_errors
+
+_SAMPLE = 1_000
+"""The rows of the newest version with which the split query is compared with the whole one at creation."""
+
+
+_FLOATING = re.compile(r"\b(float|double)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _UnitsOfRows:
+    """The query of the units of rows, as the engine runs it."""
+
+    query: GroupQuery
+    names: tuple[str, ...]
+    upstream_names: frozenset[str]
+    plan_nodes: Collection[str] = OF_ROWS
+
+    @property
+    def text(self) -> str:
+        """The query as the user wrote it, without comments."""
+        return self.query.text
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the query may rename columns in subqueries."""
+        return self.query.has_steps
+
+    def over(self, relation: str) -> str:
+        """Return the SQL of the units over a relation with the used columns."""
+        return self.query.render_units(relation, self.names, self.upstream_names)
+
+
+class Slices:
+    """
+    Runs one job's query by units.
+
+    :param context: the objects that the writer works with.
+    """
+
+    def __init__(self, context: WriterContext, query: GroupQuery) -> None:
+        self._context = context
+        self._rows = context.job_rows
+        self._query = query
+        units = query.units_with(self._rows.names)
+        self.outputs = units.outputs
+        """The view's columns that identify a unit, as the query's text names them."""
+        self.names = self._rows.own.numbered("touched", len(units.terms))
+        """The names of the unit columns in relations of units."""
+
+    def outputs_in(self, schema: StructType) -> tuple[str, ...]:
+        """Return the view's columns that identify a unit, as Spark names them."""
+        names = {name.lower(): name for name in schema.names}
+        return tuple(names[output.lower()] for output in self.outputs)
+
+    def touched(self, changes: Changes, barrier: Barrier) -> DataFrame:
+        """Return the units of the old and of the new images of the changes, each once."""
+        rows = self._rows
+        new = changes.net.filter(F.col(rows.own.is_upsert))
+        old = old_images(rows, barrier.changes_after, barrier.upstream.to_offset, changes.wanted)
+        return self.units_of(new).unionAll(self.units_of(old)).distinct()
+
+    def units_of(self, rows: DataFrame) -> DataFrame:
+        """Return the unit of each row that is grouped; a query with one unit has none here."""
+        if self._query.is_global:
+            return self._context.spark.createDataFrame([], StructType())
+        used = rows.select(*map(column, self._rows.columns))
+        return run_query(self._context.spark, _UnitsOfRows(self._query, tuple(self.names), self._rows.names), used)
+
+    def read(self, barrier: Barrier) -> DataFrame:
+        """Return all rows that were read before the epoch, as of the end of its window."""
+        return self._rows.within(barrier.upstream.to_offset, decoded(barrier.read_before, self._rows.scan))
+
+    def of_units(self, touched: DataFrame, barrier: Barrier) -> DataFrame:
+        """Return the view's rows of some units, over all rows that were read before the epoch."""
+        return self.over(self.read(barrier), touched)
+
+    def over(self, rows: DataFrame, touched: DataFrame) -> DataFrame:
+        """Return the view's rows of some units over some rows."""
+        if self._query.is_global:
+            return self._context.run(rows)
+        spark, used = self._context.spark, rows.select(*map(column, self._rows.columns))
+        require_checked(spark, self._context.query, used)
+        text = self._query.render_slice("backfill_rows__", "backfill_units__", self.names, self._rows.names)
+        # Spark replaces the names in braces with the relations.
+        text = text.replace("{", "{{").replace("}", "}}")
+        text = text.replace("`backfill_rows__`", "{rows}").replace("`backfill_units__`", "{touched}")
+        with query_errors():
+            result = spark.sql(text, rows=used, touched=touched)
+            result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
+        return result
+
+    def require_same(self, rows: DataFrame) -> None:
+        """
+        Compare the query by units with the whole query, over some rows and half of their units.
+
+        :param rows: the upstream's newest rows.
+        :raises InvalidJobError: if they give different rows.
+        """
+        if self._query.is_global:
+            return
+        sample = rows.limit(_SAMPLE).persist()
+        try:
+            half = F.pmod(F.hash(*self.names), F.lit(2)) == 0
+            touched = self.units_of(sample).distinct().filter(half)
+            whole, sliced = self._context.run(sample), self.over(sample, touched)
+            outputs = self.outputs_in(whole.schema)
+            names = own_columns(whole.columns).numbered("unit", len(outputs))
+            same = [column(output).eqNullSafe(F.col(name)) for output, name in zip(outputs, names, strict=True)]
+            expected = whole.join(touched.toDF(*names), same, "left_semi")
+            if whole.schema.names != sliced.schema.names or _differ(_hashed(expected), _hashed(sliced)):
+                raise InvalidJobError(
+                    "query: over some groups it gives other rows than over all rows; write each expression that it "
+                    "groups by in GROUP BY or PARTITION BY, and no column that depends on other groups"
+                )
+        finally:
+            sample.unpersist()
+
+
+def _hashed(rows: DataFrame) -> DataFrame:
+    """Return hashes of rows without floating-point numbers, whose last digits may differ from run to run."""
+    exact = [field for field in rows.schema.fields if not _FLOATING.search(field.dataType.simpleString())]
+    return rows.select(*row_hashes(StructType(exact)))
+
+
+def _differ(one: DataFrame, other: DataFrame) -> bool:
+    counted = one.toDF("a", "b").withColumn("n", F.lit(1)).unionAll(other.toDF("a", "b").withColumn("n", F.lit(-1)))
+    return bool(counted.groupBy("a", "b").agg(F.sum("n").alias("n")).filter("n <> 0").head(1))

@@ -1,0 +1,141 @@
+"""
+The texts that run: the query itself, the units of rows, and the query over the rows of some units.
+
+Each is the user's text, cut at the positions of tokens. In ``SELECT c, sum(x) FROM upstream WHERE x > 0 GROUP BY c``,
+the units of rows are ``SELECT c FROM upstream WHERE x > 0``, and the rows of some units are read by a semi-join after
+``FROM upstream``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.shapes.group.steps import Step
+from airflow_backfill_provider.shapes.group.units import AddedColumn, Units
+from airflow_backfill_provider.shapes.levels import Level
+
+_TOUCHED = "backfill_touched"
+"""The name of the relation with units in a slice."""
+
+Edit = tuple[int, int, str]
+"""A change of a text: start, end, and what stands there instead."""
+
+
+def query_text(text: str, steps: Sequence[Step], relation: str, added: Iterable[AddedColumn]) -> str:
+    """
+    Return the query over another relation.
+
+    :param relation: name of the relation to read instead of ``upstream``; quoted here.
+    :param added: hidden columns to add.
+    """
+    return _edited(text, _edits(text, steps, relation, added))
+
+
+def slice_text(
+    text: str, steps: Sequence[Step], relation: str, units: Units, touched: str, names: Sequence[str]
+) -> str:
+    """
+    Return the query over the rows of some units.
+
+    :param touched: name of the relation with the units.
+    :param names: the names of its columns.
+    """
+    condition = " AND ".join(
+        f"({found.text(text)}) <=> {_TOUCHED}.{quote(name)}" for found, name in zip(units.terms, names, strict=True)
+    )
+    join = f"LEFT SEMI JOIN {quote(touched)} AS {_TOUCHED} ON {condition}"
+    level = steps[units.first].level
+    if level.relation is None:
+        at = _before_operator(text, level)
+        edit = (at, at, f"|> {join} ")
+    else:
+        at = _after_relation(steps[units.first])
+        edit = (at, at, f" {join} ")
+    return _edited(text, [edit, *_edits(text, steps, relation, units.added)])
+
+
+def unit_text(text: str, steps: Sequence[Step], relation: str, units: Units, names: Sequence[str]) -> str:
+    """
+    Return the query of the units of rows: the text up to the step that groups, with the units' expressions.
+
+    :param names: the names of the unit columns.
+    """
+    selected = ", ".join(
+        f"({found.text(text)}) AS {quote(name)}" for found, name in zip(units.terms, names, strict=True)
+    )
+    step = steps[units.first]
+    if step.level.relation is None:
+        return f"{_step_text(text, steps, units.first - 1, relation)} |> SELECT {selected}"
+    after = text[step.level.relation[1] : step.input_end]
+    return f"SELECT {selected} FROM {_relation(text, steps, units.first, relation)}{after}"
+
+
+def _step_text(text: str, steps: Sequence[Step], number: int, relation: str) -> str:
+    """Return a query of the rows of a step, as a whole query."""
+    level = steps[number].level
+    start, end = level.span
+    if level.relation is None:
+        return f"{_step_text(text, steps, number - 1, relation)} |> {text[start:end]}"
+    before, after = text[start : level.relation[0]], text[level.relation[1] : end]
+    return f"{before}{_relation(text, steps, number, relation)}{after}"
+
+
+def _relation(text: str, steps: Sequence[Step], number: int, relation: str) -> str:
+    """Return the relation that a step reads, with the alias that it has if it gives none."""
+    level = steps[number].level
+    if level.reads is not None:
+        return quote(relation) + ("" if level.reads[2] else f" AS {quote(level.alias)}")
+    inner = f"({_step_text(text, steps, number - 1, relation)})"
+    is_nested = level.relation is not None and text[level.relation[0]] == "("
+    return inner if is_nested or _is_named(level) else f"{inner} AS {quote(level.alias)}"
+
+
+def _is_named(level: Level) -> bool:
+    """Return whether a step gives the relation that it reads an alias."""
+    return bool(level.select.args["from_"].this.alias)
+
+
+def _after_relation(step: Step) -> int:
+    """Return where the relation that a step reads ends in the text, with its alias."""
+    level = step.level
+    where = level.select.args.get("where")
+    if level.relation is None:
+        raise TypeError("a pipe operator reads the step before it")
+    tokens = [token for token in level.tokens if level.relation[1] <= token.start < step.input_end]
+    if where is not None:
+        begin = next(index for index, token in enumerate(tokens) if token.text.upper() == "WHERE")
+        tokens = tokens[:begin]
+    return tokens[-1].end + 1 if tokens else level.relation[1]
+
+
+def _edits(text: str, steps: Sequence[Step], relation: str, added: Iterable[AddedColumn]) -> Iterator[Edit]:
+    for step in steps:
+        if step.level.reads is not None:
+            start, end, is_named = step.level.reads
+            yield start, end, quote(relation) + ("" if is_named else f" AS {quote(step.level.alias)}")
+    columns: dict[int, list[str]] = {}
+    for column in added:
+        columns.setdefault(column.step, []).append(f"{column.text} AS {quote(column.name)}")
+    for number, written in columns.items():
+        yield _addition(text, steps[number].level, ", ".join(written))
+
+
+def _addition(text: str, level: Level, columns: str) -> Edit:
+    """Return the edit that adds columns to a step; a pipe operator without a list gets them from the step before."""
+    if level.end_of_list is None:
+        at = _before_operator(text, level)
+        return at, at, f"|> EXTEND {columns} "
+    start = len(text[: level.end_of_list].rstrip())
+    return start, level.end_of_list, f"\n, {columns} "
+
+
+def _before_operator(text: str, level: Level) -> int:
+    return text.rindex("|>", 0, level.span[0])
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with some edits, which do not overlap; at one place, the first one comes first."""
+    for start, end, written in sorted(edits, key=lambda edit: edit[:2])[::-1]:
+        text = text[:start] + written + text[end:]
+    return text

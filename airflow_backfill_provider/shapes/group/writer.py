@@ -1,0 +1,101 @@
+"""Writes a view of groups on Spark: the units that an epoch touches are computed anew and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.group.query import check_group_query
+from airflow_backfill_provider.shapes.group.repair import units_to_repair
+from airflow_backfill_provider.shapes.group.replacing import kept, replace_units
+from airflow_backfill_provider.shapes.group.slices import Slices
+from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.lasting_values import require_lasting_values
+from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
+from airflow_backfill_provider.spark.view_columns import require_columns
+
+
+class SliceWriter(ViewWriter):
+    """
+    Writes one job's view.
+
+    :param context: the objects that the writer works with.
+    """
+
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._rows = context.job_rows
+        self._query = check_group_query(context.job.query)
+        self._slices = Slices(context, self._query)
+
+    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
+        """Refuse columns that the view cannot have, units that cannot be told apart, and values that do not last."""
+        result = self._context.run(rows.limit(0))
+        written = {*self._query.words, *(name.lower() for name in (*self._rows.names, *self._slices.outputs))}
+        require_columns(result.schema, table_properties, written)
+        require_mergeable(self._context.spark, result.schema, table_properties)
+        require_unit_types(result.schema, self._slices.outputs)
+        if self._query.aggregates:
+            require_exact_texts(result.schema)
+        require_lasting_values(self._context.spark, self._context.query, rows.select(*map(column, self._rows.columns)))
+        if bool(result.limit(1).count()) is not self._query.is_global:
+            raise InvalidJobError(
+                "query: Spark groups its rows otherwise than its text shows; write GROUP BY with the columns' names"
+            )
+        self._slices.require_same(rows)
+
+    def schema(self) -> StructType:
+        """Return the view's columns."""
+        return self._context.run(self._rows.empty()).schema
+
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> None:
+        """Replace the units of the old and of the new images of the changed rows."""
+        del repairs, since
+        if self._context.view.table.is_written(CHANGES, identity, barrier):
+            return
+        self._replace(self._slices.touched(changes, barrier), CHANGES, identity, barrier)
+
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Append the groups of all of history, which is one part."""
+        del since
+        self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
+
+    def check_repair(self, barrier: Barrier) -> None:
+        """Compute the units that a repair writes."""
+        rows = self._slices.of_units(self._repaired(barrier), barrier)
+        rows.write.format("noop").mode("overwrite").save()
+
+    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Replace the chosen units as of the window's end; runs after the changes."""
+        if not self._context.view.table.is_written(REPAIR, identity, barrier):
+            self._replace(self._repaired(barrier), REPAIR, identity, barrier)
+
+    def _repaired(self, barrier: Barrier) -> DataFrame:
+        return units_to_repair(self._context, self._slices, self._query, barrier)
+
+    def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+        with kept(touched) as units:
+            fresh = self._slices.of_units(units, barrier)
+            replace_units(
+                self._context.view.table, fresh, units, self._slices.outputs_in(fresh.schema), part, identity, barrier
+            )

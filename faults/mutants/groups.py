@@ -1,0 +1,68 @@
+"""Mistakes in views of groups: which units a change touches, and how they are replaced."""
+
+from __future__ import annotations
+
+from faults.mutants.killers import GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
+from faults.mutants.mutant import Mutant
+
+_PACKAGE = "airflow_backfill_provider/shapes/group"
+
+MUTANTS = (
+    Mutant(
+        name="units-by-new-images-alone",
+        breaks="A group that a row leaves keeps the row.",
+        invariant="I1",
+        file=f"{_PACKAGE}/slices.py",
+        old="return self.units_of(new).unionAll(self.units_of(old)).distinct()",
+        new="return self.units_of(new).distinct()",
+        killers=(f"{GROUP_VIEWS}::test_groups_follow_the_upstream_through_changes_and_crashes",),
+        spark=True,
+    ),
+    Mutant(
+        name="null-units-by-equality",
+        breaks="The rows of the group NULL are not found, so its row in the view vanishes.",
+        invariant="I1",
+        file=f"{_PACKAGE}/texts.py",
+        old="({found.text(text)}) <=> {_TOUCHED}",
+        new="({found.text(text)}) = {_TOUCHED}",
+        killers=(f"{GROUP_TEXTS}::test_the_texts_of_a_query",),
+    ),
+    Mutant(
+        name="tombstone-for-every-unit",
+        breaks="Delta fails on the removal of a group NULL that the view does not have.",
+        invariant="I1",
+        file=f"{_PACKAGE}/replacing.py",
+        old="changed.filter(self._is_held).select(",
+        new="changed.select(",
+        killers=(f"{GROUP_VIEWS}::test_groups_follow_the_upstream_through_changes_and_crashes",),
+        spark=True,
+    ),
+    Mutant(
+        name="equal-units-written",
+        breaks="A change that leaves a group as it is writes the group, and a chain sees it.",
+        invariant="I1",
+        file=f"{_PACKAGE}/replacing.py",
+        old='sums.filter("rows <> 0 OR first <> 0 OR second <> 0")',
+        new="sums",
+        killers=(f"{GROUP_VIEWS}::test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written",),
+        spark=True,
+    ),
+    Mutant(
+        name="units-of-one-window",
+        breaks="A unit is what one window divides by, although another one crosses it.",
+        invariant="I1",
+        file=f"{_PACKAGE}/units.py",
+        old="if not all(_has(division, unit) for division in steps[first].divisions):",
+        new="if not any(_has(division, unit) for division in steps[first].divisions):",
+        killers=(f"{GROUP_UNITS}::test_steps_that_divide_by_nothing_in_common_are_refused_with_the_chain_to_make",),
+    ),
+    Mutant(
+        name="order-with-a-part-of-the-key",
+        breaks="Rows that are equal in a window's order change places between two runs.",
+        invariant="I6",
+        file=f"{_PACKAGE}/orders.py",
+        old="return all(meanings & wanted for wanted in identity)",
+        new="return any(meanings & wanted for wanted in identity)",
+        killers=(f"{GROUP_ORDERS}::test_an_order_needs_every_column_of_the_key",),
+    ),
+)
