@@ -105,15 +105,17 @@ STAGES = (
     ),
     Stage(
         kind=StageKind.WRITE_CHANGES,
-        description="The changes of rows that were read before are written to the view.",
+        description="The changes of rows that were read before are written to the view. A repair replaces this stage.",
         timed_as="changes",
         before=CrashPoint.BEFORE_CHANGES_COMMIT,
         after=CrashPoint.AFTER_CHANGES_COMMIT,
     ),
     Stage(
         kind=StageKind.REPAIR,
-        description="Rows of a requested repair are rewritten.",
+        description="The changes and the rows of a requested repair are written to the view, in one commit.",
         timed_as="repair",
+        before=CrashPoint.BEFORE_CHANGES_COMMIT,
+        after=CrashPoint.AFTER_CHANGES_COMMIT,
     ),
     Stage(
         kind=StageKind.KEEP_CHANGES,
@@ -178,11 +180,10 @@ def changes_stages(barrier: Barrier, *, counts_chunk: bool) -> tuple[Stage, ...]
     first, last = StageKind.CHECK_TABLES, StageKind.KEEP_CHANGES
     kinds = [stage.kind for stage in STAGES]
     stages = STAGES[kinds.index(first) : kinds.index(last) + 1]
-    skipped = set()
+    # Readers of a finished view see each of its commits, so an epoch has one for its changes and its repair (I7).
+    skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}
     if not counts_chunk:
         skipped.add(StageKind.COUNT_CHUNK)
-    if not barrier.repair:
-        skipped.add(StageKind.REPAIR)
     return tuple(stage for stage in stages if stage.kind not in skipped)
 
 

@@ -116,6 +116,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
     net.unpersist()
 
     # docs/concepts/changes.md: the image at the window's begin, which is the one before the first change.
-    old = old_images(source, offset_of(1), newest, F.lit(True)).collect()
+    with_old = net_changes(source, offset_of(1), newest, F.lit(True), source.columns)
+    old = old_images(source, with_old).collect()
     before = {(number, "a"): "n" for number in (1, 2, 3, 5, 6)}
     assert {(row["id"], row["customer"]): row["name"] for row in old} == before
