@@ -219,7 +219,9 @@ class EpochEvaluator:
             tables.writer.write_changes(changes, tables.identity, barrier, repairs=repairs, since=self._since)
 
     def _repair(self) -> None:
-        self._tables.writer.repair(self._changes(), self._tables.identity, self._barrier, since=self._since)
+        # The commit has the changes, too, so their stage announces it.
+        with stage_of(StageKind.WRITE_CHANGES).entered({}):
+            self._tables.writer.repair(self._changes(), self._tables.identity, self._barrier, since=self._since)
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""

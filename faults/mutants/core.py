@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, GROUPS, KEYS, PLANNER, PLANNER_PARTS, SPEED
+from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, GROUPS, KEYS, PLANNER, PLANNER_PARTS, REPAIRS, SPEED
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -131,5 +131,17 @@ MUTANTS = (
         old="for shape, refusal in refusals if shape.claims(query)",
         new="for shape, refusal in refusals if True",
         killers=(f"{GROUPS}::test_the_refusal_is_that_of_the_shape_that_claims_the_text",),
+    ),
+    Mutant(
+        name="repair-in-a-commit-of-its-own",
+        breaks="A view on the view reads a version that has the changes of an epoch, and not its repair.",
+        invariant="I7",
+        file="airflow_backfill_provider/core/epoch/stages.py",
+        old="skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}",
+        new="skipped = set() if barrier.repair else {StageKind.REPAIR}",
+        killers=(
+            "tests/unit/core/epoch/test_stages.py::test_the_changes_come_after_all_that_can_be_refused",
+            f"{REPAIRS}::test_a_repair_and_the_changes_of_its_epoch_are_one_commit",
+        ),
     ),
 )

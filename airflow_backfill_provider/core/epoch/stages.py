@@ -105,17 +105,15 @@ STAGES = (
     ),
     Stage(
         kind=StageKind.WRITE_CHANGES,
-        description="The changes of rows that were read before are written to the view. A repair replaces this stage.",
+        description="The changes of rows that were read before are written to the view.",
         timed_as="changes",
         before=CrashPoint.BEFORE_CHANGES_COMMIT,
         after=CrashPoint.AFTER_CHANGES_COMMIT,
     ),
     Stage(
         kind=StageKind.REPAIR,
-        description="The changes and the rows of a requested repair are written to the view, in one commit.",
+        description="If a repair is requested, the changes and its rows are written to the view in one commit instead.",
         timed_as="repair",
-        before=CrashPoint.BEFORE_CHANGES_COMMIT,
-        after=CrashPoint.AFTER_CHANGES_COMMIT,
     ),
     Stage(
         kind=StageKind.KEEP_CHANGES,
