@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, GROUPS, KEYS, PLANNER, PLANNER_PARTS, REPAIRS, SPEED
+from faults.mutants.killers import AUTO_RATE, BARRIER, CHUNK_PLAN, GROUPS, KEYS, PLANNER, PLANNER_PARTS, SPEED
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -139,9 +139,6 @@ MUTANTS = (
         file="airflow_backfill_provider/core/epoch/stages.py",
         old="skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}",
         new="skipped = set() if barrier.repair else {StageKind.REPAIR}",
-        killers=(
-            "tests/unit/core/epoch/test_stages.py::test_the_changes_come_after_all_that_can_be_refused",
-            f"{REPAIRS}::test_a_repair_and_the_changes_of_its_epoch_are_one_commit",
-        ),
+        killers=("tests/unit/core/epoch/test_stages.py::test_the_changes_come_after_all_that_can_be_refused",),
     ),
 )
