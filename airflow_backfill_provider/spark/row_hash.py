@@ -42,9 +42,13 @@ def row_hashes(fields: Sequence[StructField], prefix: str = "") -> tuple[Column,
     return F.expr(_salted(first, fields, prefix)), F.expr(_salted(second, fields[::-1], prefix))
 
 
-def row_hash(schema: StructType, relation: str) -> str:
-    """Return the SQL of a 64-bit hash of a relation's row, never null; use it to compare a few rows with each other."""
-    return _salted(_SALTS[0], schema.fields, f"{relation}.")
+def row_hash(schema: StructType, prefix: str = "") -> str:
+    """
+    Return the SQL of the first of a row's hashes, to compare a few rows with each other.
+
+    :param prefix: as for :func:`row_hashes`.
+    """
+    return _salted(_SALTS[0], schema.fields, prefix)
 
 
 def exact(value: str, kind: DataType) -> str:

@@ -18,9 +18,8 @@ from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.spark.merging import same_keys
 from airflow_backfill_provider.spark.row_hash import row_hash
 
-_IS_FRESH, _HASH, _COPIES, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = (
-    *("is_fresh", "hash", "copies", "is_kept", "is_first", "has_several"),
-)
+_IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
+_IS_TOMBSTONE, _HASH = "is_tombstone", "hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class UnitChanges:
         """
         same = [f"change.{self.is_tombstone}", *same_keys(units, self.has_nulls)]
         # Where a unit is one row, its columns are enough, and the others need not be read to find the files.
-        return [*same, f"{row_hash(view.schema, 'view')} = change.{self.hashed}"] if self.has_several else same
+        return [*same, f"{row_hash(view.schema, 'view.')} = change.{self.hashed}"] if self.has_several else same
 
 
 @contextmanager
@@ -84,7 +83,7 @@ def unit_changes(view: DataFrame, fresh: DataFrame, touched: DataFrame, units: S
         .filter(~is_kept & (is_fresh | is_tombstone))
         .select(
             *map(column, view.columns),
-            is_tombstone.alias(own.named("is_tombstone")),
+            is_tombstone.alias(own.named(_IS_TOMBSTONE)),
             own.named(_HASH),
             own.named(_HAS_SEVERAL),
         )
@@ -98,10 +97,10 @@ def unit_changes(view: DataFrame, fresh: DataFrame, touched: DataFrame, units: S
 
 def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnColumns) -> DataFrame:
     """Return the rows of both sides, and for each whether the view has it as often as it shall have it."""
-    names, flag, hashed = old.columns, own.named(_IS_FRESH), own.named(_HASH)
+    flag, hashed = own.named(_IS_FRESH), own.named(_HASH)
 
     def side(rows: DataFrame, *, is_fresh: bool) -> DataFrame:
-        return rows.select(*map(column, names)).select(
+        return rows.select(
             # A row that goes is known by its hash, so its values would be moved and sorted for nothing.
             *(
                 column(field.name)
@@ -110,13 +109,13 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
                 for field in old.schema.fields
             ),
             F.lit(is_fresh).alias(flag),
-            F.expr(row_hash(old.schema, "side")).alias(hashed),
+            F.expr(row_hash(old.schema)).alias(hashed),
         )
 
     keys: list[Column] = [column(unit) for unit in units] or [F.lit(0)]
     of_unit, of_row = Window.partitionBy(*keys), Window.partitionBy(*keys, hashed)
     number = F.row_number().over(of_row.orderBy(flag))
-    sides = side(old.alias("side"), is_fresh=False).unionAll(side(fresh.alias("side"), is_fresh=True))
+    sides = side(old, is_fresh=False).unionAll(side(fresh, is_fresh=True))
     return sides.repartition(*keys).withColumns(
         {
             own.named(_IS_KEPT): F.count_if(flag).over(of_row) == F.count_if(~F.col(flag)).over(of_row),
@@ -127,7 +126,7 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
 
 
 def _measured(rows: DataFrame, units: Sequence[str], own: OwnColumns) -> UnitChanges:
-    is_tombstone = F.col(own.named("is_tombstone"))
+    is_tombstone = F.col(own.named(_IS_TOMBSTONE))
     total = rows.agg(
         F.count_if(is_tombstone).alias("removed"),
         F.count_if(~is_tombstone).alias("written"),
@@ -139,7 +138,7 @@ def _measured(rows: DataFrame, units: Sequence[str], own: OwnColumns) -> UnitCha
     ).collect()[0]
     return UnitChanges(
         rows=rows.drop(own.named(_HAS_SEVERAL)),
-        is_tombstone=own.named("is_tombstone"),
+        is_tombstone=own.named(_IS_TOMBSTONE),
         hashed=own.named(_HASH),
         removed=total["removed"],
         written=total["written"],
