@@ -138,7 +138,7 @@ def test_old_images_cost_no_shuffle_and_no_scan_and_nothing_where_nobody_needs_t
     plain, with_old = (
         net_changes(source, offset_of(0), offset_of(1), F.lit(True), columns) for columns in ((), ("name",))
     )
-    plans = [net._explain_string(mode="simple") for net in (plain, with_old)]
+    plans = [net._jdf.queryExecution().executedPlan().toString() for net in (plain, with_old)]
     work = [[plan.count(node) for node in ("Exchange", "Sort", "Window", "Scan")] for plan in plans]
     assert work[0] == work[1]
     assert set(with_old.columns) - set(plain.columns) == {"__old"}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.spark.stamps import CHANGES, transaction_id
 from airflow_backfill_provider.spark.view import MaterializedView
@@ -57,7 +58,7 @@ def view(spark: SparkSession, lake: Path) -> MaterializedView:
     """A view with deletion vectors and a change feed."""
     path = str(lake / "tops")
     spark.sql(
-        f"CREATE TABLE delta.`{path}` ({COLUMNS}) USING delta TBLPROPERTIES "
+        f"CREATE TABLE delta.{quote(path)} ({COLUMNS}) USING delta TBLPROPERTIES "
         "('delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true')"
     )
     spark.createDataFrame(BEFORE, COLUMNS).write.format("delta").mode("append").save(path)
