@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DoubleType, FloatType, StructType
 
 from airflow_backfill_provider.core.epoch.barrier import PinnedRead
 from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -63,6 +63,15 @@ class ComparedSides:
     def key(self) -> tuple[str, ...]:
         """The view's columns that identify a unit, hidden or not."""
         return self.units.outputs
+
+    def inexact(self, schema: StructType) -> tuple[str, ...]:
+        """Return the columns whose values may differ in their last digits between two runs of the query."""
+        found = query_of(self.settings.definition).inexact()
+        return tuple(
+            field.name
+            for field in schema.fields
+            if field.name in found and isinstance(field.dataType, (DoubleType, FloatType))
+        )
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""
@@ -116,7 +125,7 @@ class ComparedSides:
 
     def _hashed(self, rows: DataFrame) -> DataFrame:
         """Add the unit and the hashes to rows with the view's columns."""
-        first, second = row_hashes(rows.schema)
+        first, second = row_hashes(rows.schema.fields)
         return rows.select(
             F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),
             self._unit().alias(UNIT),

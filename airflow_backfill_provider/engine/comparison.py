@@ -3,6 +3,9 @@ One step of a verification: compares the vnodes of a range, and lists the keys o
 
 Both sides are read and hashed. Counting rows is not enough, because Delta may answer a count from its log without
 reading files. A table that cannot be read is an error; it counts neither as equal nor as different.
+
+Checksums are exact. A vnode whose checksums differ is equal all the same if its rows differ only in the last digits of
+floating-point aggregates.
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyKind, KeyOrder
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.differences import (
@@ -28,7 +31,9 @@ from airflow_backfill_provider.core.status.differences import (
 )
 from airflow_backfill_provider.core.status.verification import MOST_KEYS_KEPT, ComparedVnodes
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
-from airflow_backfill_provider.spark.row_hash import exact
+from airflow_backfill_provider.engine.inexact import with_far_values
+from airflow_backfill_provider.sources.shared.balanced import any_of
+from airflow_backfill_provider.spark.row_hash import exact, row_hashes
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -125,7 +130,8 @@ def _details(
         tuple(
             VnodeDifference(vnode=vnode, **kinds)
             for vnode, kinds in sorted(counts.items())
-            if kinds or not sides.reader.loses_rows
+            # Without a key that differs, such a vnode is equal after all.
+            if kinds or not (sides.reader.loses_rows or sides.inexact(schema))
         ),
         tuple(
             DifferingKey(
@@ -156,10 +162,12 @@ def _differing_keys(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> DataFrame:
     """Return a row for each key that differs between the sides: its unit, kind, value, and differing columns."""
-    names = [field.name for field in schema.fields]
+    inexact = sides.inexact(schema)
+    fields = [field for field in schema.fields if field.name not in inexact]
+    hashes = dict(zip(HASHES, row_hashes(fields, f"{ROW}."), strict=True)) if inexact else {}
     of_columns = {
-        f"__column_{number}": F.xxhash64(exact(F.col(ROW).getField(field.name), field.dataType))
-        for number, field in enumerate(schema.fields)
+        f"__column_{number}": F.expr(f"xxhash64({exact(f'{ROW}.{quote(field.name)}', field.dataType)})")
+        for number, field in enumerate(fields)
     }
 
     def side(rows: DataFrame, *, is_expected: bool) -> DataFrame:
@@ -167,13 +175,18 @@ def _differing_keys(
             F.lit(is_expected).alias(_EXPECTED),
             F.lit(1 if is_expected else -1).alias(_SIGN),
             UNIT,
-            *HASHES,
+            *(hashes.get(name, F.col(name)).alias(name) for name in HASHES),
             *(F.col(ROW).getField(output).alias(f"__key_{number}") for number, output in enumerate(sides.key)),
             *(value.alias(name) for name, value in of_columns.items()),
+            *(F.col(ROW).getField(name).alias(value) for value, name in zip(values, inexact, strict=True)),
         )
 
-    rows = side(expected, is_expected=True).unionAll(side(found, is_expected=False))
     keys = [f"__key_{number}" for number in range(len(sides.key))]
+    values = [f"__value_{number}" for number in range(len(inexact))]
+    rows = side(expected, is_expected=True).unionAll(side(found, is_expected=False))
+    if inexact:
+        types = {value: schema[name].dataType for value, name in zip(values, inexact, strict=True)}
+        rows = with_far_values(rows, keys, _EXPECTED, HASHES, types)
     grouped = rows.groupBy(*keys).agg(
         F.count_if(_EXPECTED).alias("__wanted"),
         F.count_if(~F.col(_EXPECTED)).alias("__found"),
@@ -181,9 +194,10 @@ def _differing_keys(
         F.max_by(UNIT, _EXPECTED).alias(UNIT),
         *(F.sum(F.col(name).cast("decimal(28,0)") * F.col(_SIGN)).alias(name) for name in HASHES),
         *(F.bit_xor(name).alias(name) for name in of_columns),
+        *(F.some(value).alias(value) for value in values),
     )
     wanted, actual = F.col("__wanted"), F.col("__found")
-    unlike = reduce(lambda a, b: a | b, (F.col(name) != 0 for name in HASHES), wanted != actual)
+    unlike = any_of([wanted != actual, *(F.col(name) != 0 for name in HASHES), *map(F.col, values)])
     kind = (
         F.when(actual == 0, F.lit(str(DifferenceKind.MISSING)))
         .when(wanted == 0, F.lit(str(DifferenceKind.UNEXPECTED)))
@@ -191,16 +205,19 @@ def _differing_keys(
         .otherwise(F.lit(str(DifferenceKind.DIFFERENT)))
     )
     columns = F.array_compact(
-        F.array(*(F.when(F.col(hashed) != 0, F.lit(name)) for hashed, name in zip(of_columns, names, strict=True)))
+        F.array(
+            *(F.when(F.col(hashed) != 0, F.lit(field.name)) for hashed, field in zip(of_columns, fields, strict=True)),
+            *(F.when(F.col(value), F.lit(name)) for value, name in zip(values, inexact, strict=True)),
+        )
     )
-    fields = sides.units.order.fields
+    key_fields = sides.units.order.fields
     return grouped.filter(unlike).select(
         UNIT,
         kind.alias(_KIND),
         *keys,
         *(
             _text(F.col(key), field).alias(f"__text_{n}")
-            for n, (key, field) in enumerate(zip(keys, fields, strict=True))
+            for n, (key, field) in enumerate(zip(keys, key_fields, strict=True))
         ),
         F.when((wanted == 1) & (actual == 1), columns).alias("__columns"),
     )

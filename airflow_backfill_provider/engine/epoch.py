@@ -28,6 +28,7 @@ from airflow_backfill_provider.engine.named_tables import register_view, require
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.lake.store.one_listing import one_listing
+from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import Changes
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
@@ -113,6 +114,11 @@ class EpochEvaluator:
             upstream.require_same_history(barrier.upstream.end)
 
     @cached_property
+    def _old_columns(self) -> tuple[str, ...]:
+        """The columns whose values before the window the shape needs."""
+        return query_of(self._tables.settings.definition).old_columns(self._rows.columns)
+
+    @cached_property
     def _visible(self) -> Column:
         """The condition that a row was read before the epoch."""
         return self._rows.is_read(self._barrier.read_before)
@@ -155,8 +161,6 @@ class EpochEvaluator:
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
-        if barrier.repair:
-            self._tables.writer.check_repair(barrier)
 
     def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
         self._opened.callback(net.unpersist)
@@ -181,7 +185,7 @@ class EpochEvaluator:
         wanted = rows.after(shown)
         if kept is not None:
             wanted |= kept
-        net = net_changes(rows, after, to_offset, wanted)
+        net = net_changes(rows, after, to_offset, wanted, self._old_columns)
         if self._since is not None and shown and rows.reader.is_cleared(after, to_offset):
             # As the previous epoch left it, so that every attempt deletes the same rows.
             view = tables.view.table.read_at(self._since.view.version)
@@ -209,20 +213,21 @@ class EpochEvaluator:
         self._tables.account.settle(self._barrier, present)
 
     def _write_changes(self) -> None:
-        if self._net is None or not self._measured.through:
-            return
-        tables, barrier = self._tables, self._barrier
-        shown = barrier.view_before if barrier.publishes else ()
-        changes = Changes(
-            net=self._net.filter(self._visible),
-            wanted=self._rows.after(shown) & self._visible,
-            measured=self._measured,
-        )
-        repairs = tables.settings.repairs_view(barrier)
-        tables.writer.write_changes(changes, tables.identity, barrier, repairs=repairs, since=self._since)
+        changes, tables, barrier = self._changes(), self._tables, self._barrier
+        if changes is not None:
+            repairs = tables.settings.repairs_view(barrier)
+            tables.writer.write_changes(changes, tables.identity, barrier, repairs=repairs, since=self._since)
 
     def _repair(self) -> None:
-        self._tables.writer.repair(self._tables.identity, self._barrier)
+        # The commit has the changes, too, so their stage announces it.
+        with stage_of(StageKind.WRITE_CHANGES).entered({}):
+            self._tables.writer.repair(self._changes(), self._tables.identity, self._barrier, since=self._since)
+
+    def _changes(self) -> Changes | None:
+        """Return the changes that apply to the view; ``None`` if there are none."""
+        if self._net is None or not self._measured.through:
+            return None
+        return Changes(net=self._net.filter(self._visible), measured=self._measured)
 
     def _keep_changes(self) -> None:
         """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -117,8 +117,7 @@ class ShapedQuery(ABC):
         Return the columns of which the writer needs the values before a change; by default none.
 
         A group loses a row whose group changes, so its shape needs the group's columns. Creation refuses an upstream
-        whose changes lack them (:attr:`Source.old_columns`). The writer gets them with
-        :func:`~airflow_backfill_provider.spark.net_changes.old_images`.
+        whose changes lack them (:attr:`Source.old_columns`). The writer gets them with :meth:`WriterContext.old`.
 
         :param available: the upstream's columns.
         """
@@ -161,6 +160,15 @@ class ShapedQuery(ABC):
 
         A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
         """
+
+    def inexact(self) -> frozenset[str]:
+        """
+        Return the view's columns that floating-point aggregates compute; by default none.
+
+        Such a value depends on the order of the rows, so two runs of the query may differ in its last digits. A
+        verification takes values for equal that differ by no more than that.
+        """
+        return frozenset()
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """
@@ -237,6 +245,33 @@ class WriterContext:
 
         return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)))
 
+    def old(self, changes: Changes) -> DataFrame:
+        """
+        Return the changed rows as of the window's begin, of rows that were there; see :meth:`ShapedQuery.old_columns`.
+
+        They come out of the same pass over the change feed as the net changes.
+        """
+        from airflow_backfill_provider.spark.net_changes import old_images
+
+        return old_images(self.job_rows, changes.net)
+
+    def new(self, changes: Changes) -> DataFrame:
+        """Return the changed rows as of the window's end, of rows that are still there, with the used columns."""
+        from airflow_backfill_provider.spark.net_changes import new_images
+
+        return new_images(self.job_rows, changes.net)
+
+    def read_set(self, barrier: Barrier, *, with_chunk: bool) -> DataFrame:
+        """
+        Return the upstream's rows of which the view consists, each as of the offset that the view has it as of.
+
+        No row is skipped because of statistics.
+
+        :param with_chunk: whether after the whole epoch, or else after its changes and before its chunk.
+        :returns: the used columns and the vnode.
+        """
+        return self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
@@ -244,13 +279,10 @@ class Changes:
     The changes of a window that apply to the view, checked and not yet written.
 
     :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`.
-    :param wanted: the condition that selects them from a change feed, for a shape that reads the feed itself; pass it
-        to :func:`~airflow_backfill_provider.spark.net_changes.old_images`.
     :param measured: the number of changes, and their properties.
     """
 
     net: DataFrame
-    wanted: Column
     measured: MeasuredChanges
 
 
@@ -324,16 +356,19 @@ class ViewWriter(ABC):
         :param since: as in :meth:`write_changes`.
         """
 
-    def check_repair(self, barrier: Barrier) -> None:  # noqa: B027
-        """Compute the rows of a repair without writing them, so that an error is raised before anything is removed."""
-
     @abstractmethod
-    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
         """
-        Rewrite the units that a barrier's repair names, once per epoch.
+        Apply changes to the view and rewrite the units that a barrier's repair names, in one commit, once per epoch.
 
-        ``Barrier.repair`` has vnodes, and single units: under ``keys`` if units are rows of the upstream, else under
-        ``units``, encoded by ``Units.order``. More may be rewritten than is named.
+        An epoch that repairs takes this step in place of :meth:`write_changes` (I7). ``Barrier.repair`` has vnodes, and
+        single units: under ``keys`` if units are rows of the upstream, else under ``units``, encoded by
+        ``Units.order``. More may be rewritten than is named.
+
+        :param changes: the changes; ``None`` if there are none.
+        :param since: as in :meth:`write_changes`.
         """
 
 

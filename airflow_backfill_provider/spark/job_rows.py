@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Self
 
 from pyspark.sql import Column, DataFrame
@@ -162,6 +163,11 @@ class JobRows:
             return self.at(offset)
         rows = self.at(offset) if self.placed is None else self.at_start()
         return rows.filter(without_data_skipping(in_any(self.scan, ranges)))
+
+    def as_read(self, reads: Sequence[PinnedRead]) -> DataFrame:
+        """Return the rows of some reads, each as of the offset of its read; see :meth:`within`."""
+        rows = [self.within(read.offset, decoded(read.ranges, self.scan)) for read in reads]
+        return reduce(DataFrame.unionAll, rows) if rows else self.empty()
 
     def present_rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
         """Return the used columns and the vnode of the rows in some ranges of keys, as they are now."""

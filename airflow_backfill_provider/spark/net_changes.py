@@ -7,6 +7,7 @@ commits instead of a stream, so they are netted per key before they are applied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
@@ -20,7 +21,7 @@ from airflow_backfill_provider.spark.job_rows import JobRows, literal
 
 _UPSERTS = ("insert", "update_postimage")
 
-_FIRST_OFFSET, _IMAGE = "first_offset", "image"
+_FIRST_OFFSET, _IMAGE, _OLD = "first_offset", "image", "old"
 
 KEY_APPEARED = "key_appeared"
 """Flag of a net change per vnode and key: whether no vnode had a row of the key before."""
@@ -58,7 +59,9 @@ class MeasuredChanges:
 NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0)
 
 
-def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+def net_changes(
+    rows: JobRows, after: Offset, up_to: Offset, wanted: Column, old_columns: Sequence[str] = ()
+) -> DataFrame:
     """
     Return the net changes in ``(after, up_to]``: per key, or per vnode and key.
 
@@ -67,21 +70,23 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     key (a swap). An update that moves a row to another vnode is a delete in one and an insert in the other.
 
     :param wanted: the condition for the changes to read.
+    :param old_columns: the used columns whose values before the window are needed; see :func:`old_images`.
     :returns: the used columns as of ``up_to``, and of the package's own columns: ``vnode`` if the scan's order has it;
         ``is_upsert``, or else the row is deleted and only its key columns count; ``appeared`` if the row did not exist
-        before the window; and the flags that :func:`net_by_key` needs.
+        before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads, if there are
+        ``old_columns``.
     """
     own = rows.own
     feed = rows.changes(after, up_to).filter(wanted)
     if rows.reader.appends_only:
-        return _appended(rows, feed)
+        return _appended(rows, feed, old_columns)
     keys = [column(name) for name in rows.key.names]
     identity = [column(name) for name in rows.identity]
     vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
     offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
     image = F.col(own.named(_IMAGE))
     changes = feed.select(
-        *_values(rows),
+        *_values(rows, old_columns),
         *vnode,
         offset,
         _is_upsert(rows).alias(own.is_upsert),
@@ -94,6 +99,8 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     of_key = by_key.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     in_commit = Window.partitionBy(*keys, offset)
     was_upsert = F.lag(upsert).over(by_key)
+    # The first change of a row that was there is the removal of it as it was.
+    of_first = {_old(rows): F.first(_old_image(old_columns, ~upsert)).over(in_order)} if old_columns else {}
     counted = changes.repartition(*keys).withColumns(
         {
             own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
@@ -107,6 +114,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
             | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
             # A key that has changes in several vnodes is new only if none of them had its row.
             own.named("key_is_new"): F.every(upsert).over(in_commit) if rows.has_vnode_positions else upsert,
+            **of_first,
         }
     )
     counted = counted.withColumns(
@@ -123,10 +131,11 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         own.is_upsert,
         own.appeared,
         *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
+        *of_first,
     )
 
 
-def _appended(rows: JobRows, feed: DataFrame) -> DataFrame:
+def _appended(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
     """Return the net changes if each is the insert of a new key: nothing is to be netted, so nothing is shuffled."""
     own = rows.own
     vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
@@ -139,6 +148,7 @@ def _appended(rows: JobRows, feed: DataFrame) -> DataFrame:
         F.col(rows.change_offset).alias(own.named(_FIRST_OFFSET)),
         F.lit(False).alias(own.named(HAS_DOUBLE)),
         F.lit(1).cast("long").alias(own.named(ROWS_ADDED)),
+        *((_old_image(old_columns, F.lit(False)).alias(_old(rows)),) if old_columns else ()),
     )
 
 
@@ -173,24 +183,24 @@ def with_cleared(rows: JobRows, net: DataFrame, keys: DataFrame, up_to: Offset) 
     return net.unionAll(deletes)
 
 
-def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+def old_images(rows: JobRows, net: DataFrame) -> DataFrame:
     """
-    Return the ``old`` images of the net changes in ``(after, up_to]``: the changed rows as of ``after``.
+    Return the ``old`` images of net changes: the changed rows as of the window's begin.
 
     An old image is the preimage or the delete of the first change of each key, or of each vnode and key. A row that
-    appeared in the window has none.
+    appeared in the window has none. Its key and its vnode are those of its net change, so both images of a change lie
+    on the same side of a position, and a filter of net changes by their position filters the old images as well.
 
-    :param wanted: the condition for the changes to read, as for :func:`net_changes`.
-    :returns: the used columns, and the vnode if the scan's order has it. Only the columns of the source's
-        ``old_columns`` have values; a shape declares which ones it needs.
+    :param net: net changes with ``old_columns``; see :func:`net_changes`.
+    :returns: these columns, under their names.
     """
-    own = rows.own
-    first, upsert = own.named("is_first"), own.is_upsert
-    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
-    feed = rows.changes(after, up_to).filter(wanted).withColumn(upsert, _is_upsert(rows))
-    in_order = Window.partitionBy(*(column(name) for name in rows.identity)).orderBy(rows.change_offset, upsert)
-    images = feed.withColumn(first, F.lag(F.lit(1)).over(in_order).isNull()).filter(F.col(first) & ~F.col(upsert))
-    return images.select(*map(column, rows.columns), *vnode)
+    old = _old(rows)
+    return net.filter(F.col(old).isNotNull()).select(F.col(f"{old}.*"))
+
+
+def new_images(rows: JobRows, net: DataFrame) -> DataFrame:
+    """Return the ``new`` images of net changes: the changed rows as of the window's end, with the used columns."""
+    return net.filter(rows.own.is_upsert).select(*map(column, rows.columns))
 
 
 def leaves_something(rows: JobRows) -> Column:
@@ -281,14 +291,24 @@ def _text_bytes(rows: JobRows) -> Column:
     return sum_of(sizes)
 
 
-def _values(rows: JobRows) -> list[Column]:
+def _old(rows: JobRows) -> str:
+    """Return the name of the column with the old images of net changes."""
+    return rows.own.named(_OLD)
+
+
+def _old_image(old_columns: Sequence[str], was_there: Column) -> Column:
+    """Return the values before a change in one column; null if there was no row."""
+    return F.when(was_there, F.struct(*map(column, old_columns)))
+
+
+def _values(rows: JobRows, old_columns: Sequence[str]) -> list[Column]:
     """
     Return the used columns.
 
-    A removed row keeps what says where it was, its key and its vnode; its other values would be moved and sorted for
-    nothing.
+    A removed row keeps what says where it was, its key and its vnode, and what is needed of old images; its other
+    values would be moved and sorted for nothing.
     """
-    kept = {*rows.key.names, *rows.distribution_key}
+    kept = {*rows.key.names, *rows.distribution_key, *old_columns}
     return [
         column(name) if name in kept else F.when(_is_upsert(rows), column(name)).alias(name) for name in rows.columns
     ]

@@ -4,9 +4,13 @@ Hashes of whole rows that two different rows share only by chance.
 Spark's own hash of a row ignores nulls, treats 0.0 and -0.0 as equal, cannot hash maps, and hashes strings by their
 collation. So each value is first turned into one that represents it exactly. Each row gets two hashes with different
 salts and column orders, so that a collision in one does not mean a collision in the other.
+
+Hashes are SQL expressions, because a merge takes its conditions as text.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -17,52 +21,79 @@ from pyspark.sql.types import (
     FloatType,
     MapType,
     StringType,
+    StructField,
     StructType,
     VariantType,
 )
 
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.core.job.sql import quote
 
 _SALTS = ("airflow-backfill", "verification")
 
 
-def row_hashes(schema: StructType) -> tuple[Column, Column]:
-    """Return two independent 64-bit hashes of a row with these columns, none of them null."""
-    values = [exact(column(field.name), field.dataType) for field in schema.fields]
+def row_hashes(fields: Sequence[StructField], prefix: str = "") -> tuple[Column, Column]:
+    """
+    Return two independent 64-bit hashes of a row with these columns, none of them null.
+
+    :param fields: the columns.
+    :param prefix: SQL that comes before the name of each column.
+    """
     first, second = _SALTS
-    return F.xxhash64(F.lit(first), *values), F.xxhash64(F.lit(second), *reversed(values))
+    return F.expr(_salted(first, fields, prefix)), F.expr(_salted(second, fields[::-1], prefix))
 
 
-def exact(value: Column, kind: DataType) -> Column:
-    """Return a struct whose Spark hash differs for any two different values, nulls and signed zeros included."""
+def row_hash(schema: StructType, prefix: str = "") -> str:
+    """
+    Return the SQL of the first of a row's hashes, to compare a few rows with each other.
+
+    :param prefix: as for :func:`row_hashes`.
+    """
+    return _salted(_SALTS[0], schema.fields, prefix)
+
+
+def exact(value: str, kind: DataType) -> str:
+    """
+    Return the SQL of a struct whose Spark hash differs for any two different values, nulls and signed zeros included.
+
+    :param value: the SQL of the value.
+    """
+    return _exact(value, kind, 0)
+
+
+def _salted(salt: str, fields: Sequence[StructField], prefix: str) -> str:
+    values = [f"'{salt}'", *(exact(f"{prefix}{quote(field.name)}", field.dataType) for field in fields)]
+    return f"xxhash64({', '.join(values)})"
+
+
+def _exact(value: str, kind: DataType, depth: int) -> str:
     # Spark's hash ignores nulls, so a flag marks them.
-    return F.struct(value.isNull(), _content(value, kind))
+    return f"struct(isnull({value}), {_content(value, kind, depth)})"
 
 
-def _content(value: Column, kind: DataType) -> Column:
+def _content(value: str, kind: DataType, depth: int) -> str:
     match kind:
         case FloatType() | DoubleType():
             # Any two numbers have different texts, also 0.0 and -0.0.
-            return value.cast("string")
+            return f"CAST({value} AS STRING)"
         case StringType():
-            return value.cast("binary")
+            return f"CAST({value} AS BINARY)"
         case ArrayType() | MapType() | StructType() | VariantType():
-            return F.struct(*_parts(value, kind))
+            return f"struct({', '.join(_parts(value, kind, depth))})"
         case _:
             return value
 
 
-def _parts(value: Column, kind: ArrayType | MapType | StructType | VariantType) -> list[Column]:
+def _parts(value: str, kind: ArrayType | MapType | StructType | VariantType, depth: int) -> list[str]:
+    item = f"item_{depth}"
     match kind:
         case ArrayType(elementType=element):
-            return [F.size(value), F.transform(value, lambda item: exact(item, element))]
-        case MapType(keyType=key, valueType=item):
+            return [f"size({value})", f"transform({value}, {item} -> {_exact(item, element, depth + 1)})"]
+        case MapType(keyType=key, valueType=of_key):
             # Entries have no order.
-            entries = F.transform(
-                F.map_entries(value), lambda entry: F.xxhash64(exact(entry["key"], key), exact(entry["value"], item))
-            )
-            return [F.size(value), F.array_sort(entries)]
+            parts = (_exact(f"{item}.key", key, depth + 1), _exact(f"{item}.value", of_key, depth + 1))
+            entries = f"transform(map_entries({value}), {item} -> xxhash64({', '.join(parts)}))"
+            return [f"size({value})", f"array_sort({entries})"]
         case StructType():
-            return [exact(value.getField(field.name), field.dataType) for field in kind.fields]
+            return [_exact(f"{value}.{quote(field.name)}", field.dataType, depth) for field in kind.fields]
         case _:
-            return [F.to_json(value), F.schema_of_variant(value)]
+            return [f"to_json({value})", f"schema_of_variant({value})"]

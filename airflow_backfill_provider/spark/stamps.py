@@ -26,15 +26,11 @@ CHANGES_REMOVAL = "changes-removal"
 """The part of an epoch that removes changed keys from an unfinished view; :data:`CHANGES` then appends."""
 
 
-REPAIR_REMOVAL = "repair-removal"
-"""The part of an epoch that removes the repaired rows from the view."""
-
-
 REPAIR = "repair"
-"""The part of an epoch that writes the repaired rows."""
+"""The part of an epoch that merges its changes and the repaired rows into the view, in place of :data:`CHANGES`."""
 
 
-OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
+OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR)
 """All parts of an epoch that write to the view, except those of its chunk."""
 
 

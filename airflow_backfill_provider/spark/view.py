@@ -6,7 +6,7 @@ The materialized view's table: creates it, writes to it, and checks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -30,6 +30,7 @@ from airflow_backfill_provider.lake.tables.view_identity import (
     view_properties,
 )
 from airflow_backfill_provider.sources.shared.balanced import all_of
+from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
 from airflow_backfill_provider.spark.merging import REMOVE, merge_into, refuse_match, same_keys
@@ -40,11 +41,10 @@ from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTab
 from airflow_backfill_provider.spark.stamps import (
     CHANGES,
     OF_CHANGES,
-    REPAIR,
-    REPAIR_REMOVAL,
     snapshot_part,
     transaction_id,
 )
+from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
 
 
@@ -242,43 +242,57 @@ class MaterializedView:
         :param keys: the view's key columns.
         :param own: the names of the package's own columns.
         """
-        removal = KeyRemoval(self.table, changed, measured, keys, own)
-        self._replace(lambda: removal.run(identity, barrier), written, CHANGES, identity, barrier)
-
-    def repair(
-        self, removed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
-    ) -> None:
-        """
-        Remove rows and write others instead, each once per epoch.
-
-        :param removed: the distinct keys to remove, in the view's key columns.
-        :param written: rows to write, in the view's columns.
-        :param keys: the view's key columns.
-        """
-        same = same_keys(keys, [True] * len(keys))
-        self._replace(
-            lambda: merge_into(self.table, removed, same, REMOVE, REPAIR_REMOVAL, identity, barrier),
-            written,
-            REPAIR,
-            identity,
-            barrier,
-        )
-
-    def _replace(
-        self, remove: Callable[[], None], written: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
-    ) -> None:
-        """
-        Remove keys in one commit, and append rows in another.
-
-        :param remove: removes the keys, once per epoch.
-        :param part: the epoch's part for the append.
-        """
         # After the append the keys exist again, so a repeated removal would delete the new rows.
+        if self.table.is_written(CHANGES, identity, barrier):
+            return
+        KeyRemoval(self.table, changed, measured, keys, own).run(identity, barrier)
+        reached(CrashPoint.AFTER_REMOVAL_COMMIT)
+        self.table.append(written, CHANGES, identity, barrier)
+
+    def replace_units(
+        self,
+        fresh: DataFrame,
+        touched: DataFrame,
+        unit_columns: Sequence[str],
+        part: str,
+        identity: ViewIdentity,
+        barrier: Barrier,
+    ) -> None:
+        """
+        Replace units of the view in one commit, once per epoch and part.
+
+        It does not matter which rows the units had, foreign and repeated ones included. Rows that the view has already
+        are not written. No other part may touch the same units at the same time.
+
+        :param fresh: all rows that the units shall have, in the view's columns; several rows of a unit are allowed.
+        :param touched: the units, in the view's columns. A unit without fresh rows is removed.
+        :param unit_columns: the view's columns that identify a unit; none if the whole view is one unit.
+        :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.spark.stamps`.
+        """
         if self.table.is_written(part, identity, barrier):
             return
-        remove()
-        reached(CrashPoint.AFTER_REMOVAL_COMMIT)
-        self.table.append(written, part, identity, barrier)
+        # Until the part is written, every attempt finds what the epoch's earlier writes left.
+        view = self.table.read_at(self.table.log.newest().version)
+        with unit_changes(view, fresh, touched, unit_columns) as changes:
+            new = changes.rows.filter(~F.col(changes.is_tombstone))
+            if not changes.removed:
+                self.table.append(new.select(*map(column, view.columns)), part, identity, barrier)
+                return
+            names = ", ".join(map(quote, view.columns))
+            values = ", ".join(f"change.{quote(name)}" for name in view.columns)
+            merge_into(
+                self.table,
+                broadcast_if_few(changes.rows, changes.removed + changes.written),
+                [
+                    *changes.conditions(view, unit_columns),
+                    *self._filters(changes.tombstones, changes.removed, unit_columns),
+                ],
+                f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} "
+                f"THEN INSERT ({names}) VALUES ({values})",
+                part,
+                identity,
+                barrier,
+            )
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
         """Return whether an earlier attempt appended a part of the chunk."""
@@ -303,7 +317,7 @@ class MaterializedView:
 
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
         """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
-        if rows > MOST_KEYS:
+        if rows > MOST_KEYS or not keys:
             return []
         properties = view_properties(self.path, self._options) or {}
         if properties.get("delta.enableDeletionVectors") != "true":

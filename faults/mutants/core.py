@@ -132,4 +132,13 @@ MUTANTS = (
         new="for shape, refusal in refusals if True",
         killers=(f"{GROUPS}::test_the_refusal_is_that_of_the_shape_that_claims_the_text",),
     ),
+    Mutant(
+        name="repair-in-a-commit-of-its-own",
+        breaks="A view on the view reads a version that has the changes of an epoch, and not its repair.",
+        invariant="I7",
+        file="airflow_backfill_provider/core/epoch/stages.py",
+        old="skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}",
+        new="skipped = set() if barrier.repair else {StageKind.REPAIR}",
+        killers=("tests/unit/core/epoch/test_stages.py::test_the_changes_come_after_all_that_can_be_refused",),
+    ),
 )

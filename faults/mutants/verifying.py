@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import APPEND_ONLY, APPENDED_COMMITS, UPSERTS, VERIFIED_FILES
+from faults.mutants.killers import ANOTHER_SHAPE, APPEND_ONLY, APPENDED_COMMITS, UPSERTS, VERIFIED_FILES
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -55,5 +55,15 @@ MUTANTS = (
         old="self._warn_of(sorted(wanted - logged.keys()))",
         new="pass",
         killers=(f"{VERIFIED_FILES}::test_what_only_the_file_log_knows_is_named",),
+    ),
+    Mutant(
+        name="infinity-within-tolerance",
+        breaks="A sum that is infinite in the view, and only there, is found equal.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/inexact.py",
+        old="is_finite & (F.abs(one - other) <= allowed)",
+        new="(F.abs(one - other) <= allowed)",
+        killers=(f"{ANOTHER_SHAPE}::test_a_sum_of_floats_is_equal_up_to_its_last_digits",),
+        spark=True,
     ),
 )

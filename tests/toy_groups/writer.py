@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedRange
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.spark.merging import merge_into
-from airflow_backfill_provider.spark.net_changes import old_images
-from airflow_backfill_provider.spark.predicates import without_data_skipping
+from airflow_backfill_provider.sources.shared.by_key import with_keys
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR, snapshot_part
 from tests.toy_groups import TallyQuery
 
@@ -39,46 +35,36 @@ class TallyWriter(ViewWriter):
         repairs: bool,
         since: TableVersions | None,
     ) -> None:
-        new = changes.net.filter(F.col(self._rows.own.is_upsert))
-        old = old_images(self._rows, barrier.changes_after, barrier.upstream.to_offset, changes.wanted)
-        touched = self._buckets(new).unionAll(self._buckets(old))
-        self._count(touched, barrier.read_before, CHANGES, identity, barrier)
+        self._replace(self._touched(changes), barrier, CHANGES, identity, with_chunk=False)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
-        chunk = tuple(pinned for pinned_part in barrier.parts for pinned in pinned_part.ranges)
-        self._count(self._buckets(rows), (*barrier.read_before, *chunk), snapshot_part(part), identity, barrier)
+        self._replace(self._buckets(rows), barrier, snapshot_part(part), identity, with_chunk=True)
 
-    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Rewrite the units that the barrier names; if it names vnodes, all of them."""
-        units = self._context.spark.createDataFrame([*barrier.repair.units], "touched string")
-        touched = units.select(F.col("touched").cast("bigint"))
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Replace the units that the barrier names; if it names vnodes, all of them."""
+        units = self._context.spark.createDataFrame([*barrier.repair.units], "bucket string")
+        touched = units.select(F.col("bucket").cast("bigint").alias("bucket"))
         if barrier.repair.vnodes:
-            view = self._context.view.table.read().select(F.col("bucket").alias("touched"))
-            touched = touched.unionAll(self._buckets(self._read(barrier.read_before, barrier))).unionAll(view)
-        self._count(touched, barrier.read_before, REPAIR, identity, barrier)
+            view = self._context.view.table.read().select("bucket")
+            touched = touched.unionAll(self._buckets(self._context.read_set(barrier, with_chunk=False))).unionAll(view)
+        if changes is not None:
+            touched = touched.unionAll(self._touched(changes))
+        self._replace(touched, barrier, REPAIR, identity, with_chunk=False)
+
+    def _touched(self, changes: Changes) -> DataFrame:
+        return self._buckets(self._context.new(changes)).unionAll(self._buckets(self._context.old(changes)))
 
     def _buckets(self, rows: DataFrame) -> DataFrame:
-        return rows.select(F.expr(self._query.group).alias("touched"))
+        return rows.select(F.expr(self._query.group).alias("bucket"))
 
-    def _read(self, ranges: Sequence[PinnedRange], barrier: Barrier) -> DataFrame:
-        return self._rows.at(barrier.upstream.to_offset).filter(without_data_skipping(self._rows.is_read(ranges)))
-
-    def _count(
-        self, touched: DataFrame, ranges: Sequence[PinnedRange], part: str, identity: ViewIdentity, barrier: Barrier
+    def _replace(
+        self, touched: DataFrame, barrier: Barrier, part: str, identity: ViewIdentity, *, with_chunk: bool
     ) -> None:
-        """Replace the counts of some buckets by their counts over all rows in some ranges."""
-        counted = self._context.run(self._read(ranges, barrier))
-        same = F.col("touched").eqNullSafe(counted["bucket"])
-        merged = touched.distinct().join(counted, same, "left").select(F.col("touched").alias("bucket"), "n")
-        merge_into(
-            self._context.view.table,
-            merged,
-            ["view.bucket <=> change.bucket"],
-            "WHEN MATCHED AND change.n IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET n = change.n "
-            "WHEN NOT MATCHED AND change.n IS NOT NULL THEN INSERT (bucket, n) VALUES (change.bucket, change.n)",
-            part,
-            identity,
-            barrier,
-        )
+        """Count some buckets again, over all rows that the view consists of."""
+        counted = self._context.run(self._context.read_set(barrier, with_chunk=with_chunk))
+        fresh = with_keys(counted, touched, ["bucket"])
+        self._context.view.replace_units(fresh, touched, ["bucket"], part, identity, barrier)

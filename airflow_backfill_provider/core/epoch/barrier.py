@@ -281,11 +281,17 @@ class Barrier(Frozen):
         return (PinnedRead(ranges=self.read_before, offset=self.upstream.from_offset),)
 
     @property
+    def view_with_changes(self) -> tuple[PinnedRead, ...]:
+        """The rows that the view has once the epoch's changes are written, and before its chunk is, each once."""
+        if not self.publishes:
+            return self.view_before
+        return (PinnedRead(ranges=self.read_before, offset=self.upstream.to_offset),) if self.read_before else ()
+
+    @property
     def view_after(self) -> tuple[PinnedRead, ...]:
         """The rows that the view has once the epoch is committed (I1), each once."""
         chunk = tuple(pinned for part in self.parts for pinned in part.ranges)
-        before = (PinnedRead(ranges=self.read_before, offset=self.upstream.to_offset),)
-        reads = {read.offset: read.ranges for read in (before if self.publishes else self.view_before)}
+        reads = {read.offset: read.ranges for read in self.view_with_changes}
         reads[self.chunk_offset] = _joined((*reads.get(self.chunk_offset, ()), *chunk))
         return tuple(PinnedRead(ranges=ranges, offset=offset) for offset, ranges in reads.items() if ranges)
 

@@ -17,7 +17,7 @@ class CrashPoint(StrEnum):
 
     Some points are reached in certain cases only: ``*_creation_*`` when the view's table is created, also by a rebuild;
     ``*_files_*`` in each append to a table for which Delta's own writer is not needed;
-    ``*_arrangement_*`` under this strategy; ``*_removal_*`` in repairs, and if changes waited until the view is
+    ``*_arrangement_*`` under this strategy; ``*_removal_*`` if changes waited until the view is
     finished; ``*_report`` if several task runs share an epoch; ``*_fence`` if an epoch is given up; ``*_succession_*``
     when a job becomes another incarnation whose rows are there already.
     """

@@ -112,7 +112,7 @@ STAGES = (
     ),
     Stage(
         kind=StageKind.REPAIR,
-        description="Rows of a requested repair are rewritten.",
+        description="If a repair is requested, the changes and its rows are written to the view in one commit instead.",
         timed_as="repair",
     ),
     Stage(
@@ -178,11 +178,10 @@ def changes_stages(barrier: Barrier, *, counts_chunk: bool) -> tuple[Stage, ...]
     first, last = StageKind.CHECK_TABLES, StageKind.KEEP_CHANGES
     kinds = [stage.kind for stage in STAGES]
     stages = STAGES[kinds.index(first) : kinds.index(last) + 1]
-    skipped = set()
+    # Readers of a finished view see each of its commits, so an epoch has one for its changes and its repair (I7).
+    skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}
     if not counts_chunk:
         skipped.add(StageKind.COUNT_CHUNK)
-    if not barrier.repair:
-        skipped.add(StageKind.REPAIR)
     return tuple(stage for stage in stages if stage.kind not in skipped)
 
 

@@ -1,8 +1,8 @@
 """
-The rows that a repair writes, and the keys that it removes from the view first.
+The rows that a repair writes, and the keys whose rows in the view it replaces.
 
-A repair makes no assumption about what is wrong. It removes all rows of the chosen vnodes and keys from the view,
-foreign and repeated ones included, and writes the upstream's rows of these vnodes and keys.
+A repair makes no assumption about what is wrong. It replaces all rows that the view has of the chosen vnodes and keys,
+foreign and repeated ones included, with the upstream's rows of these vnodes and keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> D
     return of_vnodes.unionAll(_with_keys(spark, job_rows, others, repair)) if repair.keys else of_vnodes
 
 
-def keys_to_remove(
+def keys_to_replace(
     spark: SparkSession,
     job_rows: JobRows,
     barrier: Barrier,
@@ -39,7 +39,7 @@ def keys_to_remove(
     outputs: Sequence[str],
 ) -> DataFrame:
     """
-    Return the keys to remove from the view before the rows are written.
+    Return the keys whose rows in the view are replaced.
 
     If the upstream lacks the key of a row in the view, the row's vnode is computed from its key. If the distribution
     key has other columns, the vnode is unknown, and a repair of any vnode removes the row.

@@ -17,12 +17,12 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
-from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key
+from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.stamps import CHANGES
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
 
 
@@ -92,27 +92,31 @@ class RowWriter(ViewWriter):
         del since
         self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
 
-    def check_repair(self, barrier: Barrier) -> None:
-        """Compute the rows that a repair writes."""
-        _evaluate(self._written(repair.rows_to_write(self._context.spark, self._rows, barrier)))
-
-    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Rewrite the chosen rows as of the window's end; runs after the changes."""
-        outputs = self._key_outputs()
-        view = self._context.view
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Replace the changed and the chosen rows, as of the window's end."""
+        del since
+        names, outputs, view = self._rows.key.names, self._key_outputs(), self._context.view
         rows = repair.rows_to_write(self._context.spark, self._rows, barrier)
         if self._rows.reader.loses_rows:
             # A row that the upstream removes after its key was chosen could not be written again.
             rows = rows.localCheckpoint()
-        removed = repair.keys_to_remove(
+        fresh = rows.select(*map(column, self._rows.columns))
+        touched = repair.keys_to_replace(
             self._context.spark, self._rows, barrier, rows, view.table.read(), outputs
         ).persist()
         try:
-            # Compute the keys before the statement that removes them from the view.
-            removed.count()
-            view.repair(removed, self._written(rows), outputs, identity, barrier)
+            keys = touched
+            if changes is not None:
+                by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
+                # What a repair chose is read as of the window's end, so it has these changes.
+                others = without_keys(by_key, touched, names)
+                fresh = fresh.unionAll(new_images(self._rows, others))
+                keys = touched.unionAll(by_key.select(*map(column, names)))
+            view.replace_units(self._written(fresh), keys, outputs, REPAIR, identity, barrier)
         finally:
-            removed.unpersist()
+            touched.unpersist()
 
     def _written(self, rows: DataFrame) -> DataFrame:
         """Return the view's rows that come from rows of the upstream."""

@@ -68,6 +68,21 @@ NET = {
 }
 
 
+def job_rows(spark: SparkSession, path: str) -> JobRows:
+    """Return the rows of a job that has a position for each vnode."""
+    return JobRows(
+        location=path,
+        reader=DeltaReader(spark, path),
+        types={"id": "long", "customer": "string", "name": "string"},
+        key=KeyOrder((KeyField(name="id", type="long"),)),
+        scan=by_vnode(KeyOrder((KeyField(name="id", type="long"),)), OwnColumns()),
+        distribution_key=["customer"],
+        vnode_count=1000,
+        vnodes=frozenset(range(1000)),
+        keys=EVERYTHING,
+    )
+
+
 def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession, lake: Path) -> None:
     """
     Per vnode and key, then per key; and the flags of a key that does not identify its rows (I6).
@@ -81,17 +96,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
     for _ in happen(path):
         pass
     newest = offset_of(DeltaTable(path).version())
-    source = JobRows(
-        location=path,
-        reader=DeltaReader(spark, path),
-        types={"id": "long", "customer": "string", "name": "string"},
-        key=KeyOrder((KeyField(name="id", type="long"),)),
-        scan=by_vnode(KeyOrder((KeyField(name="id", type="long"),)), OwnColumns()),
-        distribution_key=["customer"],
-        vnode_count=1000,
-        vnodes=frozenset(range(1000)),
-        keys=EVERYTHING,
-    )
+    source = job_rows(spark, path)
     net = net_changes(source, offset_of(1), newest, F.lit(True)).persist()
     flags = ("__is_upsert", "__appeared", "__key_appeared", "__has_double", "__rows_added")
     found = net.collect()
@@ -116,6 +121,26 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
     net.unpersist()
 
     # docs/concepts/changes.md: the image at the window's begin, which is the one before the first change.
-    old = old_images(source, offset_of(1), newest, F.lit(True)).collect()
+    with_old = net_changes(source, offset_of(1), newest, F.lit(True), source.columns)
+    old = old_images(source, with_old).collect()
     before = {(number, "a"): "n" for number in (1, 2, 3, 5, 6)}
     assert {(row["id"], row["customer"]): row["name"] for row in old} == before
+
+
+def test_old_images_cost_no_shuffle_and_no_scan_and_nothing_where_nobody_needs_them(
+    spark: SparkSession, lake: Path
+) -> None:
+    """Both images come out of one pass; the plan of a view of rows has nothing of the old one."""
+    path = str(lake / "orders")
+    write_table(path, rows((1, "a"), (2, "a")))
+    DeltaTable(path).update({"name": "'x'"}, predicate="id = 1")
+    source = job_rows(spark, path)
+    plain, with_old = (
+        net_changes(source, offset_of(0), offset_of(1), F.lit(True), columns) for columns in ((), ("name",))
+    )
+    plans = [net._jdf.queryExecution().executedPlan().toString() for net in (plain, with_old)]
+    work = [[plan.count(node) for node in ("Exchange", "Sort", "Window", "Scan")] for plan in plans]
+    assert work[0] == work[1]
+    assert set(with_old.columns) - set(plain.columns) == {"__old"}
+    assert "__old" not in plans[0]
+    assert [tuple(row) for row in old_images(source, with_old).collect()] == [("n",)]

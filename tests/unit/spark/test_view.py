@@ -96,7 +96,6 @@ def test_every_transaction_of_a_zombie_is_used_up_before_its_view_is_replaced(vi
     assert done == [
         f"{of_a_zombie}changes-removal",
         f"{of_a_zombie}changes",
-        f"{of_a_zombie}repair-removal",
         f"{of_a_zombie}repair",
         f"{of_a_zombie}snapshot/0",
         f"{of_a_zombie}snapshot/1",

@@ -27,6 +27,8 @@ def test_the_changes_come_after_all_that_can_be_refused(repair, counts_chunk):
     kinds = [stage.kind for stage in changes_stages(barrier_of(repair=repair), counts_chunk=counts_chunk)]
     assert kinds == sorted(kinds, key=list(StageKind).index)
     assert (StageKind.REPAIR in kinds, StageKind.COUNT_CHUNK in kinds) == (bool(repair), counts_chunk)
+    # I7: one stage writes what a reader of the view sees at once.
+    assert (StageKind.WRITE_CHANGES in kinds) is not bool(repair)
     assert kinds[0] is StageKind.CHECK_TABLES
     assert kinds[-1] is StageKind.KEEP_CHANGES
 
