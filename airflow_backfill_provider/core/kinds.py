@@ -12,11 +12,10 @@ for the triggerer and the API server. The command line, and the Spark applicatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.rate_limit import AskedRate
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.scan import Scan
@@ -250,15 +249,14 @@ def require_shape_divides(shape: JobShape, parallelism: int) -> None:
         )
 
 
-def require_shape_reads(shape: JobShape, rate: AskedRate) -> None:
+def require_shape_reads(shape: JobShape, speed: Mapping[str, object]) -> None:
     """
     Refuse a speed for a view of a shape whose history is read in one epoch.
 
-    :param rate: what is asked of the job's speed.
+    :param speed: the fields of a job's definition that limit its speed, by name; ``None`` for no limit.
     :raises InvalidJobError: with the field, and what to do.
     """
-    asked = {"rate_limit": rate.rate_limit, "max_rows_per_second": rate.max_rows_per_second}
-    for field, value in asked.items():
+    for field, value in speed.items():
         if shape.whole_history and value is not None:
             raise InvalidJobError(
                 f"{field}: a view of shape {shape.name} is filled by one epoch that reads all of history; leave "

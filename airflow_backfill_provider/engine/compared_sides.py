@@ -66,12 +66,9 @@ class ComparedSides:
 
     def inexact(self, schema: StructType) -> tuple[str, ...]:
         """Return the columns whose values may differ in their last digits between two runs of the query."""
-        found = query_of(self.settings.definition).inexact()
-        return tuple(
-            field.name
-            for field in schema.fields
-            if field.name in found and isinstance(field.dataType, (DoubleType, FloatType))
-        )
+        floating = [field.name for field in schema.fields if isinstance(field.dataType, (DoubleType, FloatType))]
+        found = query_of(self.settings.definition).inexact(floating)
+        return tuple(name for name in floating if name in found)
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""

@@ -77,7 +77,7 @@ def throttle_job(
         max_rows_per_second=None if isinstance(max_rows_per_second, Unchanged) else max_rows_per_second,
     )
     store = active_store(store)
-    require_shape_reads(SHAPES.named(store.settings().shape), asked)
+    require_shape_reads(SHAPES.named(store.settings().shape), asked.limits)
 
     def wanted(settings: JobSettings) -> dict[str, object]:
         target = target_epoch_seconds if target_epoch_seconds is not None else settings.target_epoch_seconds

@@ -161,13 +161,16 @@ class ShapedQuery(ABC):
         A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
         """
 
-    def inexact(self) -> frozenset[str]:
+    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """
-        Return the view's columns that floating-point aggregates compute; by default none.
+        Return the view's columns that floating-point aggregates may compute; by default none.
 
         Such a value depends on the order of the rows, so two runs of the query may differ in its last digits. A
         verification takes values for equal that differ by no more than that.
+
+        :param columns: the view's columns with floating-point numbers.
         """
+        del columns
         return frozenset()
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:

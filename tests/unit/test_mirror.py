@@ -116,7 +116,6 @@ WITHOUT = {
     "jobs/strategy_tables.py": on_postgres("test_beginnings"),
     "spark/mergeable_columns.py": on_spark("test_bad_input"),
     "shapes/group/repair.py": on_spark("test_groups"),
-    "shapes/group/replacing.py": on_spark("test_groups"),
     "shapes/group/slices.py": on_spark("test_groups"),
     "shapes/group/writer.py": on_spark("test_groups"),
     "shapes/row/repair.py": on_spark("test_verification"),

@@ -237,7 +237,7 @@ class BackfillJob(ShownAsYaml):
             visibility=self.visibility,
             parallelism=self.parallelism,
         )
-        kinds.require_shape_reads(shape, self.rate)
+        kinds.require_shape_reads(shape, self.rate.limits)
         if named is not None:
             named.require_job(self)
         return self

@@ -131,6 +131,11 @@ class AskedRate(Frozen):
         return self.rate_limit == AUTO
 
     @property
+    def limits(self) -> dict[str, object]:
+        """The fields that limit the speed, by name; ``None`` for no limit."""
+        return {"rate_limit": self.rate_limit, "max_rows_per_second": self.max_rows_per_second}
+
+    @property
     def target(self) -> float:
         """How long an epoch should take, in seconds."""
         return TARGET_SECONDS if self.target_epoch_seconds is None else float(self.target_epoch_seconds)

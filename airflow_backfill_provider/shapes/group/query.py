@@ -29,7 +29,7 @@ from airflow_backfill_provider.shapes.expressions import (
     refuse_functions_without_parentheses,
     refuse_stars_in_expressions,
 )
-from airflow_backfill_provider.shapes.functions import refuse_other_functions
+from airflow_backfill_provider.shapes.functions import AGGREGATES, refuse_other_functions
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
@@ -103,6 +103,11 @@ class GroupQuery(base.ShapedQuery):
     def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of which the writer needs the values before a change: those of its units and filters."""
         return self.columns_of(available)
+
+    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
+        """Return all columns with floating-point numbers, if anything is computed from several rows."""
+        computes = any(call.name in AGGREGATES for step in self.steps for call in step.calls)
+        return frozenset(columns) if computes else frozenset()
 
     def require_names(self, available: Sequence[str]) -> None:
         """

@@ -35,7 +35,7 @@ def units_to_repair(context: WriterContext, slices: Slices, query: GroupQuery, b
     chosen = named.select(*values)
     if barrier.repair.vnodes:
         held = context.view.table.read().select(*map(column, outputs)).toDF(*slices.names)
-        all_units = slices.units_of(slices.read(barrier)).unionAll(held)
+        all_units = slices.units_of(context.read_set(barrier, with_chunk=False)).unionAll(held)
         vnode = F.pmod(F.hash(*(F.col(name) for name in slices.names)), F.lit(context.job.vnode_count))
         chosen = chosen.unionAll(all_units.filter(vnode.isin(list(barrier.repair.vnodes))))
     return chosen.distinct()

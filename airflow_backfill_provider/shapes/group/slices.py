@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.shapes.base import OF_ROWS, Changes, WriterContext
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.net_changes import old_images
 from airflow_backfill_provider.spark.query import require_checked, run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -78,11 +77,9 @@ class Slices:
         names = {name.lower(): name for name in schema.names}
         return tuple(names[output.lower()] for output in self.outputs)
 
-    def touched(self, changes: Changes, barrier: Barrier) -> DataFrame:
+    def touched(self, changes: Changes) -> DataFrame:
         """Return the units of the old and of the new images of the changes, each once."""
-        rows = self._rows
-        new = changes.net.filter(F.col(rows.own.is_upsert))
-        old = old_images(rows, barrier.changes_after, barrier.upstream.to_offset, changes.wanted)
+        new, old = self._context.new(changes), self._context.old(changes)
         return self.units_of(new).unionAll(self.units_of(old)).distinct()
 
     def units_of(self, rows: DataFrame) -> DataFrame:
@@ -92,13 +89,9 @@ class Slices:
         used = rows.select(*map(column, self._rows.columns))
         return run_query(self._context.spark, _UnitsOfRows(self._query, tuple(self.names), self._rows.names), used)
 
-    def read(self, barrier: Barrier) -> DataFrame:
-        """Return all rows that were read before the epoch, as of the end of its window."""
-        return self._rows.within(barrier.upstream.to_offset, decoded(barrier.read_before, self._rows.scan))
-
     def of_units(self, touched: DataFrame, barrier: Barrier) -> DataFrame:
         """Return the view's rows of some units, over all rows that were read before the epoch."""
-        return self.over(self.read(barrier), touched)
+        return self.over(self._context.read_set(barrier, with_chunk=False), touched)
 
     def over(self, rows: DataFrame, touched: DataFrame) -> DataFrame:
         """Return the view's rows of some units over some rows."""
@@ -145,7 +138,7 @@ class Slices:
 def _hashed(rows: DataFrame) -> DataFrame:
     """Return hashes of rows without floating-point numbers, whose last digits may differ from run to run."""
     exact = [field for field in rows.schema.fields if not _FLOATING.search(field.dataType.simpleString())]
-    return rows.select(*row_hashes(StructType(exact)))
+    return rows.select(*row_hashes(exact))
 
 
 def _differ(one: DataFrame, other: DataFrame) -> bool:

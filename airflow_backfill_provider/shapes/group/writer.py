@@ -14,7 +14,6 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.group.query import check_group_query
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
-from airflow_backfill_provider.shapes.group.replacing import kept, replace_units
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
 from airflow_backfill_provider.sources.shared.by_key import column
@@ -69,9 +68,7 @@ class SliceWriter(ViewWriter):
     ) -> None:
         """Replace the units of the old and of the new images of the changed rows."""
         del repairs, since
-        if self._context.view.table.is_written(CHANGES, identity, barrier):
-            return
-        self._replace(self._slices.touched(changes, barrier), CHANGES, identity, barrier)
+        self._replace(self._slices.touched(changes), CHANGES, identity, barrier)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -80,22 +77,22 @@ class SliceWriter(ViewWriter):
         del since
         self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
 
-    def check_repair(self, barrier: Barrier) -> None:
-        """Compute the units that a repair writes."""
-        rows = self._slices.of_units(self._repaired(barrier), barrier)
-        rows.write.format("noop").mode("overwrite").save()
-
-    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Replace the chosen units as of the window's end; runs after the changes."""
-        if not self._context.view.table.is_written(REPAIR, identity, barrier):
-            self._replace(self._repaired(barrier), REPAIR, identity, barrier)
-
-    def _repaired(self, barrier: Barrier) -> DataFrame:
-        return units_to_repair(self._context, self._slices, self._query, barrier)
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Replace the chosen units and those of the changes."""
+        del since
+        touched = units_to_repair(self._context, self._slices, self._query, barrier)
+        if changes is not None:
+            touched = touched.unionAll(self._slices.touched(changes)).distinct()
+        self._replace(touched, REPAIR, identity, barrier)
 
     def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
-        with kept(touched) as units:
+        """Compute units anew, and replace them; each is found once, because several statements read them."""
+        units = touched.persist()
+        try:
             fresh = self._slices.of_units(units, barrier)
-            replace_units(
-                self._context.view.table, fresh, units, self._slices.outputs_in(fresh.schema), part, identity, barrier
-            )
+            outputs = self._slices.outputs_in(fresh.schema)
+            self._context.view.replace_units(fresh, units.toDF(*outputs), outputs, part, identity, barrier)
+        finally:
+            units.unpersist()

@@ -53,7 +53,7 @@ class CountQuery(ShapedQuery):
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         return tuple(name for name in available if name in {self.group, self.summed})
 
-    def inexact(self) -> frozenset[str]:
+    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         return frozenset({self.rows}) if self.summed else frozenset()
 
     def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
