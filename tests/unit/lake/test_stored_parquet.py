@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,15 +13,26 @@ import pytest
 from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 
+class Held(bytes):
+    """Bytes that tell which thread lets go of them."""
+
+    let_go: Callable[[int], None]
+
+    def __del__(self) -> None:
+        self.let_go(threading.get_ident())
+
+
 class Watched(io.BytesIO):
-    """A file that remembers its readings: the thread and the number of bytes."""
+    """A file that remembers its readings, the thread and the number of bytes, and who lets go of what was read."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
         self.readings: list[tuple[int, int]] = []
+        self.let_go: list[int] = []
 
     def read(self, size: int | None = -1) -> bytes:
-        found = super().read(size)
+        found = Held(super().read(size))
+        found.let_go = self.let_go.append
         self.readings.append((threading.get_ident(), len(found)))
         return found
 
@@ -35,12 +47,12 @@ def watched(rows: int) -> Watched:
 
 
 @pytest.mark.parametrize("rows", [40, 40_000])
-def test_only_the_calling_thread_reads(rows):
+def test_only_the_calling_thread_reads_and_lets_go_of_what_it_read(rows):
     """Another one may hold the bytes, which are Python's, when the interpreter is torn down."""
     file = watched(rows)
     assert StoredParquet(file).read(["c1", "c5"]).num_rows == rows
     assert StoredParquet(file).read().num_columns == 8
-    assert {thread for thread, _ in file.readings} == {threading.get_ident()}
+    assert {thread for thread, _ in file.readings} == {threading.get_ident()} == set(file.let_go)
 
 
 def test_the_columns_of_a_small_file_are_read_at_once_and_of_a_large_one_each_by_itself():
