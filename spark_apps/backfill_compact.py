@@ -7,8 +7,9 @@ No row changes. The exit codes are those of ``backfill_epoch.py``.
 from __future__ import annotations
 
 import argparse
-import sys
+from functools import partial
 
+from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.applications.spark_application import compact, run_application
 
 if __name__ == "__main__":
@@ -17,6 +18,12 @@ if __name__ == "__main__":
     parser.add_argument("--at", required=True, type=int, help="how many files a compaction must save to be due")
     parser.add_argument("--target-file-size", type=int, help="bytes of a file; by default the table's property")
     arguments = parser.parse_args()
-    sys.exit(
-        run_application(compact, state=arguments.state, at=arguments.at, target_file_size=arguments.target_file_size)
+    end_process_with(
+        partial(
+            run_application,
+            compact,
+            state=arguments.state,
+            at=arguments.at,
+            target_file_size=arguments.target_file_size,
+        )
     )

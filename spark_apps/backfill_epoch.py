@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import sys
+from functools import partial
 
+from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.applications.spark_application import (
     apply_changes,
     read_chunk_part,
@@ -39,8 +40,10 @@ if __name__ == "__main__":
     of_epoch = {"state": arguments.state, "epoch": arguments.epoch}
     match arguments.step:
         case "apply_changes":
-            sys.exit(run_application(apply_changes, **of_epoch))
+            end_process_with(partial(run_application, apply_changes, **of_epoch))
         case "read_chunk_part":
-            sys.exit(run_application(read_chunk_part, **of_epoch, part=arguments.part))
+            end_process_with(partial(run_application, read_chunk_part, **of_epoch, part=arguments.part))
         case _:
-            sys.exit(run_application(run_epochs, **of_epoch, epochs=arguments.epochs, until=arguments.until))
+            end_process_with(
+                partial(run_application, run_epochs, **of_epoch, epochs=arguments.epochs, until=arguments.until)
+            )

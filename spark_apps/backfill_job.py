@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+from functools import partial
 
+from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.applications.spark_application import (
     create,
     rebuild,
@@ -33,4 +34,8 @@ if __name__ == "__main__":
     parser.add_argument("--job", required=True, type=json.loads, help="the job's definition as JSON")
     parser.add_argument("--requested-by", required=True, help="who asks for it")
     arguments = parser.parse_args()
-    sys.exit(run_application(ACTIONS[arguments.action], definition=arguments.job, requested_by=arguments.requested_by))
+    end_process_with(
+        partial(
+            run_application, ACTIONS[arguments.action], definition=arguments.job, requested_by=arguments.requested_by
+        )
+    )

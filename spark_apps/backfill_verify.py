@@ -9,8 +9,9 @@ in the control table ``verifications``; a view that differs is not a failure. Th
 from __future__ import annotations
 
 import argparse
-import sys
+from functools import partial
 
+from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.applications.spark_application import repair, run_application, verify
 from airflow_backfill_provider.core.job.requester import Requester
 
@@ -25,5 +26,5 @@ if __name__ == "__main__":
         parser.error("--steps belongs to verify")
     who = {"state": arguments.state, "requester": arguments.requester}
     if arguments.action == "verify":
-        sys.exit(run_application(verify, **who, steps=arguments.steps))
-    sys.exit(run_application(repair, **who))
+        end_process_with(partial(run_application, verify, **who, steps=arguments.steps))
+    end_process_with(partial(run_application, repair, **who))

@@ -8,16 +8,14 @@ without Spark are fast.
 
 from __future__ import annotations
 
-import atexit
-import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from airflow_backfill_provider import __version__
+from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.cli.commands import engine, look, mutations, set_up, work
 from airflow_backfill_provider.cli.reporting import interrupted
 
@@ -67,22 +65,8 @@ def main() -> None:
 
 
 def command_line() -> None:
-    """
-    Run the command line, and end the process without tearing the interpreter down.
-
-    While it is torn down, a thread of Arrow's that lets go of a Python object aborts the process.
-    """
-    code: object = 0
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code
-    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way to run them
-    for stream in (sys.stdout, sys.stderr):
-        # Whoever read them may be gone.
-        with suppress(OSError):
-            stream.flush()
-    os._exit(code if isinstance(code, int) else int(code is not None))
+    """Run the command line as a process of its own."""
+    end_process_with(main)
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - a callback of typer

@@ -49,7 +49,9 @@ def make_sample(folder: Path) -> str:
 
 def _change(orders: DeltaTable) -> str:
     """Insert, update and delete some orders, each in a commit of its own."""
-    newest: int = orders.to_pyarrow_table(columns=["order_id"])["order_id"].to_numpy().max()
+    from airflow_backfill_provider.lake.files.rows import read_rows
+
+    newest: int = read_rows(orders, "max(order_id) AS newest")["newest"][0].as_py()
     # Of each hundred orders, other ones every time.
     number = len(_STATUSES) * (orders.version() % 25)
     _append(orders.table_uri, range(newest + 1, newest + 1 + MORE_ORDERS))

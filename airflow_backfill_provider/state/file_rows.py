@@ -11,12 +11,12 @@ from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from cachetools import LRUCache
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 from airflow_backfill_provider.state.conditions import AtLeast
 
 _LARGEST = 256 << 10
@@ -62,5 +62,5 @@ class FileRows:
 
     def _rows_of(self, path: str) -> pa.Table:
         if path not in self._known:
-            self._known[path] = pq.read_table(BytesIO(self._log.content(path)))
+            self._known[path] = StoredParquet(BytesIO(self._log.content(path))).read()
         return self._known[path]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import os
 import shutil
@@ -27,6 +28,10 @@ pytestmark = pytest.mark.spark
 PROGRAM = Path(sys.executable).with_name("airflow-backfill")
 ROWS = 900
 QUERY = "SELECT region, id, upper(note) AS note, amount * 100 AS cents FROM upstream WHERE amount < 800"
+
+
+def _digest(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 @dataclass
@@ -89,6 +94,13 @@ class Job:
     def status(self) -> dict[str, Any]:
         return json.loads(self.done("status", "--json"))
 
+    def everything(self) -> Entries:
+        """Return each file and folder of the lake and the control tables: when it was modified, and a file's digest."""
+        return {
+            str(path.relative_to(self.folder)): (path.stat().st_mtime_ns, _digest(path))
+            for path in self.folder.rglob("*")
+        }
+
     def insert(self, region: str, ids: range) -> None:
         rows = {
             "region": [region] * len(ids),
@@ -128,6 +140,17 @@ class Job:
         return rows[0] == rows[1]
 
 
+STATE = "_backfill/cli_orders"
+"""The folder of the job's control tables."""
+
+Entries = dict[str, tuple[int, str | None]]
+
+
+def differing(before: Entries, after: Entries) -> set[str]:
+    """Return the names of files and folders that were made, removed, written or touched."""
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
 @pytest.fixture
 def job(lake: Path, spark_remote: str) -> Job:
     """A job over a small upstream, at a path with unusual characters; its commands use the tests' Spark."""
@@ -138,7 +161,9 @@ def job(lake: Path, spark_remote: str) -> Job:
 
 
 def test_a_backfill_from_plan_to_verify(job):
+    before = job.everything()
     assert "in about 4 epochs" in job.done("plan")
+    assert job.everything() == before
     assert "created, strategy no_shuffle" in job.done("create")
     assert "was created already" in job.done("create")
 
@@ -161,7 +186,14 @@ def test_a_backfill_from_plan_to_verify(job):
     job.change()
     assert "changes applied" in job.done("run")
     assert job.equals_its_query()
+    before = job.everything()
     assert " 0 missing, 0 unexpected" in job.done("verify")
+    verified = job.everything()
+    assert {name.partition("/verifications")[0] for name in differing(before, verified)} == {STATE}
+    job.done("plan")
+    job.done("status")
+    assert "finished" in job.done("watch")
+    assert differing(verified, job.everything()) == set()
     assert "nothing to do" in job.done("run")
     status = job.status()
     assert status["finished"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -63,3 +64,62 @@ def test_a_circle_of_imports_is_found():
     assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     found = circle({"a": {"b"}, "b": {"c"}, "c": {"b"}})
     assert found in (["b", "c", "b"], ["c", "b", "c"])
+
+
+READ_BY_THREADS = frozenset({"ParquetFile", "ParquetDataset", "dataset", "read_table", "to_pyarrow_dataset"})
+READ_BY_THREADS |= {"to_pandas", "to_pyarrow_table", "to_table"}
+THREADED_UNLESS_TOLD = frozenset({"group_by"})
+READER = "airflow_backfill_provider/lake/stored_parquet.py"
+
+
+def reads_by_threads(text: str) -> Iterator[int]:
+    """Yield the lines of a program that have Arrow's threads read Python's files, or group rows."""
+    tree = ast.parse(text)
+    uses_arrow = any(
+        isinstance(node, ast.Import | ast.ImportFrom)
+        and ("pyarrow" in ast.unparse(node) or "deltalake" in ast.unparse(node))
+        for node in ast.walk(tree)
+    )
+    if not uses_arrow:
+        return
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        told = any(word.arg == "use_threads" for word in node.keywords)
+        if node.func.attr in READ_BY_THREADS or (node.func.attr in THREADED_UNLESS_TOLD and not told):
+            yield node.lineno
+
+
+def test_no_thread_of_arrows_holds_bytes_of_pythons():
+    """
+    Such a thread aborts the process if it lets go of them while the interpreter is torn down: exit code 134.
+
+    Parquet files are read by ``lake/stored_parquet.py``, and rows of Delta tables by ``lake/files/rows.py``.
+    """
+    files = (
+        file for folder in ("airflow_backfill_provider", "spark_apps") for file in ROOT.joinpath(folder).rglob("*.py")
+    )
+    found = {
+        name: lines
+        for file in files
+        if (name := str(file.relative_to(ROOT))) != READER
+        if (lines := [*reads_by_threads(file.read_text(encoding="utf-8"))])
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("pq.ParquetFile(file).read()", [2]),
+        ("pq.read_table(file)", [2]),
+        ("table.to_pyarrow_table()", [2]),
+        ("rows.group_by('a')", [2]),
+        ("rows.group_by('a', use_threads=False)", []),
+        ("pq.read_metadata(file)", []),
+        ("StoredParquet(file).read()", []),
+    ],
+)
+def test_a_reading_by_threads_is_found(line, found):
+    assert [*reads_by_threads(f"import pyarrow.parquet as pq\n{line}\n")] == found
+    assert [*reads_by_threads(f"import json\n{line}\n")] == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_backfill_provider.applications import process_end
 from airflow_backfill_provider.applications import spark_application as application
 from airflow_backfill_provider.core.job.requester import Requester
 
@@ -30,7 +31,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
         asked.append((action.__name__, arguments))
         return 3
 
+    def end_process_with(main: Callable[[], int]) -> None:
+        sys.exit(main())
+
     monkeypatch.setattr(application, "run_application", run_application)
+    monkeypatch.setattr(process_end, "end_process_with", end_process_with)
 
     def make(program: str, *arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", [program, *arguments])

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
-import pyarrow.parquet as pq
+
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -30,11 +31,11 @@ def read_stored(
     """
     with files.open_input_file(path) as source:
         # Spark may have written timestamps as INT96. In nanoseconds, Arrow's default, they cover fewer years.
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        file = StoredParquet(source, int96_unit="us")
         stored = {name: _stored_name(file.schema_arrow, name, field_ids) for name in names}
         found = {name: in_file for name, in_file in stored.items() if in_file is not None}
         # Arrow takes a dot for a path into a struct and would read that field as well, so select afterwards.
-        rows = file.read(columns=[*found.values()]).select([*found.values()])
+        rows = file.read([*found.values()]).select([*found.values()])
         for index, name in enumerate(found):
             # Replaces the field as well. Files may differ in whether a column may be null, and then Arrow would not
             # concatenate their rows.

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 _ADDED = b'"add"'
 
@@ -51,7 +51,7 @@ def _of_checkpoint(log: DeltaLog, path: str) -> Iterator[tuple[str, int | None]]
         return
     with log.storage.open_input_file(path) as source:
         names = ["add.path", "add.deletionVector.cardinality", "sidecar.path"]
-        actions = pq.ParquetFile(source).read(columns=names)
+        actions = StoredParquet(source).read(names)
     if "add" in actions.column_names and pc.any(pc.is_valid(actions.column("add"))).as_py():
         yield from _of_adds(actions.column("add"))
     if "sidecar" in actions.column_names:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 _OF_FILE = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
 """The fields of a file's entry that reading it needs; statistics, for example, do not matter."""
@@ -94,9 +94,8 @@ def _of_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
 
 def _of_parquet(log: DeltaLog, path: str) -> Iterator[Mapping[str, Any]]:
     with log.storage.open_input_file(path) as source:
-        parquet = pq.ParquetFile(source)
         wanted = [f"add.{name}" for name in _OF_FILE]
-        rows = parquet.read(columns=[*wanted, "protocol", "metaData", "sidecar.path"])
+        rows = StoredParquet(source).read([*wanted, "protocol", "metaData", "sidecar.path"])
     for kind in rows.column_names:
         column = rows.column(kind)
         for value in column.filter(pc.is_valid(column)).to_pylist():

@@ -20,7 +20,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
-import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -36,6 +35,7 @@ from airflow_backfill_provider.lake.files.stored_columns import read_stored
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.store.storage import data_file_errors, log_errors, storage_errors
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """The character that Java and Rust write in place of invalid UTF-8."""
@@ -295,7 +295,7 @@ def _rows_by_footer(storage: arrow_fs.FileSystem, table: str, path: str, modifie
     """
     del modified
     with data_file_errors(storage, table, path), storage.open_input_file(path) as source:
-        return int(pq.ParquetFile(source).metadata.num_rows)
+        return int(StoredParquet(source).metadata.num_rows)
 
 
 def _without_hidden(stored: RowCount, hidden: int | None) -> RowCount:

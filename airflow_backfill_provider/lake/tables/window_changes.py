@@ -98,7 +98,9 @@ def _net(feed: pa.Table, key: tuple[str, ...], own: OwnColumns) -> pa.Table:
     keys = pa.table([feed.column(own.vnode), *(feed.column(name) for name in key)], plain_names(len(key) + 1))
     is_upsert = pc.is_in(feed.column(_TYPE), value_set=_UPSERTS)
     changes = keys.append_column("upsert", is_upsert).append_column("removal", pc.invert(is_upsert))
-    by_version = changes.append_column("version", feed.column(_VERSION)).group_by([*keys.column_names, "version"])
+    by_version = changes.append_column("version", feed.column(_VERSION)).group_by(
+        [*keys.column_names, "version"], use_threads=False
+    )
     versions = by_version.aggregate([("upsert", "any"), ("removal", "any")]).sort_by("version")
     grouped = versions.group_by(keys.column_names, use_threads=False)
     net = grouped.aggregate([("upsert_any", "last"), ("removal_any", "first")])

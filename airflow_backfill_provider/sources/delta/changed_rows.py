@@ -17,11 +17,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
-import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, changes_rows
 from airflow_backfill_provider.lake.store.storage import data_file_errors
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 _KIND = "_change_type"
 
@@ -64,7 +64,7 @@ def kinds_of_changes(log: DeltaLog, file: Mapping[str, Any]) -> Counter[str]:
 
 def _kinds_in(storage: arrow_fs.FileSystem, path: str) -> pa.ChunkedArray:
     with storage.open_input_file(path) as file:
-        return pq.read_table(file, columns=[_KIND])[_KIND]
+        return StoredParquet(file).read([_KIND])[_KIND]
 
 
 def _in_change_files(actions: Sequence[Action], storage: arrow_fs.FileSystem) -> int | None:

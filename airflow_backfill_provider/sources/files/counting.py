@@ -17,10 +17,10 @@ from typing import IO
 
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
-import pyarrow.parquet as pq
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.lake.store.storage import got_no_answer, one_line, storage_unavailable
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 from airflow_backfill_provider.sources.files.definition import Escape, FileFormat, FilesUpstream
 from airflow_backfill_provider.sources.files.details import FileDetails, partitions_of
 from airflow_backfill_provider.sources.files.parquet_schema import empty_columns, require_readable
@@ -84,7 +84,7 @@ def _parquet(
 ) -> Inspected:
     types = {name: kind for name, kind in upstream.column_types.items() if name not in details.partitions}
     with storage.open_input_file(path) as file:
-        found = pq.ParquetFile(file)
+        found = StoredParquet(file)
         require_readable(found, types, where)
         footer = min(found.metadata.serialized_size + _FOOTER_END, file.size())
         digest = hashlib.sha256(file.read_at(footer, file.size() - footer))

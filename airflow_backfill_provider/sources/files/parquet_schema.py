@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.scan.decimals import digits_of, is_decimal
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 from airflow_backfill_provider.sources.shared.formats.column_types import ColumnType, parsed_type, sql_name
 
 _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -28,13 +28,13 @@ _WHOLE_FLOAT_BITS = 32
 """The most bits of an integer that each fit a double, and that Spark reads as one."""
 
 
-def empty_columns(file: pq.ParquetFile, types: Mapping[str, str]) -> tuple[str, ...]:
+def empty_columns(file: StoredParquet, types: Mapping[str, str]) -> tuple[str, ...]:
     """Return the declared columns of which a file knows no type, because they have no value there."""
     empty = {field.name.lower() for field in file.schema_arrow if pa.types.is_null(field.type)}
     return tuple(name for name in types if name.lower() in empty)
 
 
-def require_readable(file: pq.ParquetFile, types: Mapping[str, str], where: str) -> None:
+def require_readable(file: StoredParquet, types: Mapping[str, str], where: str) -> None:
     """
     Refuse a file with a column whose values the declared type may not hold.
 

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.scan.keys import KeyOrder, Position
+from airflow_backfill_provider.lake.files.rows import read_rows
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.lake.store.storage import storage_errors
 
@@ -55,7 +56,8 @@ def _stored(location: str, storage_options: Mapping[str, str] | None) -> pa.Tabl
     """Return the keys with their numbers; ``None`` if there is no sample, or if it has no keys."""
     try:
         with storage_errors(location):
-            rows = DeltaTable(location, storage_options=options_of(location, storage_options)).to_pyarrow_table()
+            table = DeltaTable(location, storage_options=options_of(location, storage_options))
+            rows = read_rows(table, ", ".join(_SCHEMA.names)).cast(_SCHEMA)
     except TableNotFoundError:
         return None
     return rows if rows.num_rows else None

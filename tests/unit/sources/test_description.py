@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.core.errors import UpstreamReplacedError, UpstreamSchemaChangedError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.job.upstream import KeyColumn
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.description import UpstreamDescription, other_table
@@ -52,3 +52,19 @@ def test_another_table_is_refused_before_its_columns_are_looked_at():
 def test_a_table_is_known_by_its_id():
     assert other_table("/t", "a", "a") == ""
     assert other_table("/t", "a", "b") == "/t holds table a, but the job was created on table b"
+
+
+@pytest.mark.parametrize(("used", "named"), [(["id"], "id and ID"), (["ID", "name"], "ID and id")])
+def test_a_used_column_beside_one_that_differs_in_case_is_refused_by_name(used, named):
+    """Spark ignores case; PostgreSQL and Delta's files do not."""
+    with pytest.raises(InvalidJobError, match=f"/lake/orders has the columns {named}, .* rename one of them"):
+        described(id="long", ID="long", name="string").require_distinct(used)
+
+
+def test_columns_that_differ_in_case_may_stand_beside_the_used_ones():
+    described(id="long", ID="long", name="string").require_distinct(["name"])
+
+
+def test_a_column_that_comes_later_and_differs_in_case_from_a_used_one_is_refused():
+    with pytest.raises(UpstreamSchemaChangedError, match="there is a column ID beside id, and Spark ignores case"):
+        described(id="long", ID="long", name="string").require_as_created(created())
