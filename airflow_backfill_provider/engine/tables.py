@@ -16,7 +16,8 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of
-from airflow_backfill_provider.shapes.base import JobQuery, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.queries import JobQuery
 from airflow_backfill_provider.sources import Source, open_source, reader_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.catalog import Catalogs

@@ -4,8 +4,9 @@ from typing import cast
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.shapes.base import Shape, ShapedQuery
+from airflow_backfill_provider.shapes.base import Shape
 from airflow_backfill_provider.shapes.group import Group
+from airflow_backfill_provider.shapes.queries import ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
 
 KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)

@@ -11,211 +11,24 @@ A shape's module imports Spark inside its methods, because a scheduler loads it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.scan.keys import KeyOrder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from airflow_backfill_provider.core.epoch.barrier import Barrier
-    from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.core.job.definition import BackfillJob
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+    from airflow_backfill_provider.shapes.queries import JobQuery, ShapedQuery
     from airflow_backfill_provider.spark.job_rows import JobRows
     from airflow_backfill_provider.spark.net_changes import MeasuredChanges
     from airflow_backfill_provider.spark.view import MaterializedView
-
-
-OF_ROWS = frozenset(
-    {
-        *("CTERelationDef", "CTERelationRef", "Filter", "PipeOperator", "Project", "WithCTE"),
-        # Hints
-        *("RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint"),
-    }
-)
-"""Nodes of a plan that make at most one row of one row, and know no other row."""
-
-OF_ONE_RELATION = OF_ROWS | {"Aggregate", "Deduplicate", "Distinct", "Sort", "Window"}
-"""Nodes of a plan that make rows of the rows of one relation."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnOrigin:
-    """
-    The origin of a column of the view.
-
-    :param inputs: the upstream's columns from which it is computed.
-    :param unchanged: whether it is one of them, unchanged.
-    """
-
-    inputs: tuple[str, ...]
-    unchanged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class QueryLineage:
-    """
-    The origins of the view's columns.
-
-    :param columns: column of the view → its origin.
-    :param filtered_by: the upstream's columns that decide which rows the view has.
-    """
-
-    columns: Mapping[str, ColumnOrigin]
-    filtered_by: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """
-    The columns that identify the units of a view, for comparing the view with its query.
-
-    :param order: the columns that identify a unit, with their types: the upstream's, or the view's as the settings pin
-        them (:attr:`Shape.pins_columns`). These must be types of keys; refuse others in :meth:`ViewWriter.check`.
-    :param outputs: the view's columns that hold these, hidden or not.
-    :param hashed: the upstream's columns from which a unit's vnode is computed; ``None`` if it is computed from
-        ``outputs``, because the upstream has no such columns. A view without ``outputs`` has one unit, in vnode 0.
-    :param hashed_outputs: the view's columns that hold these; empty if ``hashed`` is ``None``.
-    """
-
-    order: KeyOrder
-    outputs: tuple[str, ...]
-    hashed: tuple[str, ...] | None
-    hashed_outputs: tuple[str, ...] = ()
-
-
-class ShapedQuery(ABC):
-    """A query that a shape has parsed; pure, and the same for the same text."""
-
-    text: str
-    """The query as the user wrote it, without comments."""
-
-    plan_nodes: ClassVar[Collection[str]] = OF_ONE_RELATION
-    """
-    The names of the nodes that Spark's analysed plan of the query may have.
-
-    Before a query runs, its plan is compared with these. In any case, it reads only the upstream, and once.
-    """
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the query may rename columns in subqueries."""
-        return False
-
-    @abstractmethod
-    def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
-        """Return the upstream's columns that the query may use, in the upstream's order."""
-
-    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
-        """
-        Return the columns of which the writer needs the values before a change; by default none.
-
-        A group loses a row whose group changes, so its shape needs the group's columns. Creation refuses an upstream
-        whose changes lack them (:attr:`Source.old_columns`). The writer gets them with :meth:`WriterContext.old`.
-
-        :param available: the upstream's columns.
-        """
-        del available
-        return ()
-
-    def require_names(self, available: Sequence[str]) -> None:  # noqa: B027 - most refuse nothing
-        """
-        Refuse a name that is no column and that Spark would not report, because it reads it as something else.
-
-        Other names of missing columns need not be refused: Spark refuses them when it analyses the query.
-
-        :param available: the upstream's columns.
-        :raises InvalidJobError: with the name.
-        """
-
-    @abstractmethod
-    def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
-        """
-        Return the SQL of the view's rows over another relation; the user's text is kept.
-
-        :param relation: name of the relation to read instead of ``upstream``.
-        :param key: the upstream's key columns.
-        :param upstream_names: the names that a star may stand for.
-        """
-
-    @abstractmethod
-    def units(self, settings: JobSettings, *, by_key: bool) -> Units:
-        """
-        Return the columns that identify the view's units.
-
-        :param by_key: whether a unit's vnode is computed from its key, because the view does not hold the distribution
-            key; see :meth:`holds_distribution_key`.
-        """
-
-    @abstractmethod
-    def holds_distribution_key(self, settings: JobSettings) -> bool:
-        """
-        Return whether the view holds the columns from which a unit's vnode is computed.
-
-        A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
-        """
-
-    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
-        """
-        Return the view's columns that floating-point aggregates may compute; by default none.
-
-        Such a value depends on the order of the rows, so two runs of the query may differ in its last digits. A
-        verification takes values for equal that differ by no more than that.
-
-        :param columns: the view's columns with floating-point numbers.
-        """
-        del columns
-        return frozenset()
-
-    def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
-        """
-        Return the origins of the view's columns; by default none is known.
-
-        :param columns: the upstream's columns.
-        :param key: the upstream's key columns.
-        :param upstream_names: the names that a star may stand for.
-        """
-        del columns, key, upstream_names
-        return QueryLineage({}, ())
-
-
-@dataclass(frozen=True, slots=True)
-class JobQuery:
-    """A job's query with the arguments that rendering it needs."""
-
-    query: ShapedQuery
-    key: tuple[str, ...]
-    upstream_names: frozenset[str]
-
-    @classmethod
-    def of(cls, job: BackfillJob, query: ShapedQuery, upstream: ResolvedUpstream) -> JobQuery:
-        """Return a job's query over its upstream as of the job's creation."""
-        return cls(query, tuple(column.column for column in job.upstream.key), upstream.names)
-
-    @property
-    def text(self) -> str:
-        """The query as the user wrote it, without comments."""
-        return self.query.text
-
-    @property
-    def plan_nodes(self) -> Collection[str]:
-        """The names of the nodes that Spark's plan of the query may have."""
-        return self.query.plan_nodes
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the query may rename columns in subqueries."""
-        return self.query.has_steps
-
-    def over(self, relation: str) -> str:
-        """Return the SQL of the view's rows, over a relation with the used columns."""
-        return self.query.render(relation, self.key, self.upstream_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.shapes import query_of
-from airflow_backfill_provider.shapes.base import QueryLineage
+from airflow_backfill_provider.shapes.queries import QueryLineage
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

@@ -19,7 +19,7 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
-        name="null-units-by-equality",
+        name="null-units-not-sliced",
         breaks="The rows of the group NULL are not found, so its row in the view vanishes.",
         invariant="I1",
         file=f"{_PACKAGE}/texts.py",

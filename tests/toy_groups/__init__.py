@@ -16,7 +16,8 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
-from airflow_backfill_provider.shapes.base import Shape, ShapedQuery, Units
+from airflow_backfill_provider.shapes.base import Shape
+from airflow_backfill_provider.shapes.queries import ShapedQuery, Units
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext

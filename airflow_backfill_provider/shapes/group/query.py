@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
-from airflow_backfill_provider.shapes import base
+from airflow_backfill_provider.shapes import queries
 from airflow_backfill_provider.shapes.columns import possible_columns
 from airflow_backfill_provider.shapes.expressions import (
     CLAUSES,
@@ -50,7 +50,7 @@ class Technique(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupQuery(base.ShapedQuery):
+class GroupQuery(queries.ShapedQuery):
     """
     A query of groups.
 
@@ -175,13 +175,13 @@ class GroupQuery(base.ShapedQuery):
         """
         return slice_text(self.text, self.steps, relation, self.units_with(upstream_names), touched, names)
 
-    def units(self, settings: JobSettings, *, by_key: bool) -> base.Units:
+    def units(self, settings: JobSettings, *, by_key: bool) -> queries.Units:
         """Return the view's columns that identify a unit; its vnode is computed from them."""
         del by_key
         types = {name.lower(): (name, kind) for name, kind in settings.view_types.items()}
         held = [types[name.lower()] for name in self.units_with(settings.upstream.names).outputs]
         order = KeyOrder(tuple(KeyField(name=name, type=kind) for name, kind in held))
-        return base.Units(order=order, outputs=order.names, hashed=None)
+        return queries.Units(order=order, outputs=order.names, hashed=None)
 
     def holds_distribution_key(self, settings: JobSettings) -> bool:
         """Return that a unit's vnode is computed from columns of the view."""

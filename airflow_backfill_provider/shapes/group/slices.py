@@ -17,8 +17,9 @@ from pyspark.sql.types import StructType
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.columns import own_columns
-from airflow_backfill_provider.shapes.base import OF_ROWS, Changes, WriterContext
+from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.group.query import GroupQuery
+from airflow_backfill_provider.shapes.queries import OF_ROWS
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.query import require_checked, run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes

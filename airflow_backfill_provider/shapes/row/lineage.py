@@ -9,8 +9,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from airflow_backfill_provider.core.job.sql import RELATION
-from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.levels import Level
+from airflow_backfill_provider.shapes.queries import ColumnOrigin, QueryLineage
 
 _UNNAMED = "__level"
 """The name of a level's relation if the query gives it none."""

@@ -23,7 +23,6 @@ from sqlglot.tokenizer_core import Token
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import RELATION, quote
-from airflow_backfill_provider.shapes.base import OF_ROWS, QueryLineage, ShapedQuery, Units
 from airflow_backfill_provider.shapes.columns import possible_columns
 from airflow_backfill_provider.shapes.expressions import (
     CLAUSES,
@@ -40,6 +39,7 @@ from airflow_backfill_provider.shapes.functions import (
     refuse_other_functions,
 )
 from airflow_backfill_provider.shapes.levels import Level, LevelRules, query_levels
+from airflow_backfill_provider.shapes.queries import OF_ROWS, QueryLineage, ShapedQuery, Units
 from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.row.lineage import query_lineage
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.applications.connect import connected
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.shapes.base import OF_ROWS
+from airflow_backfill_provider.shapes.queries import OF_ROWS
 from airflow_backfill_provider.shapes.row.query import check_query
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.session import prepare_session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.base import OF_ONE_RELATION, OF_ROWS
+from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, OF_ROWS
 from airflow_backfill_provider.spark.plan_check import explainable, explainable_schema, require_announced_plan
 
 RELATION = "backfill_upstream_0123"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.shapes.base import ColumnOrigin
+from airflow_backfill_provider.shapes.queries import ColumnOrigin
 from airflow_backfill_provider.shapes.row.query import check_query
 
 COLUMNS = ("id", "Status", "amount", "address")
