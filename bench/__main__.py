@@ -22,6 +22,7 @@ from bench import (
     targets,
     waiting,
     warm,
+    wide_rows,
 )
 from bench.cdc import main as cdc
 from bench.comparison import main as comparison
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "warm": warm.main,
     "cdc": cdc.main,
     "source": source.main,
+    "wide_rows": wide_rows.main,
     "store": store.main,
     "soak": soak.main,
     "targets": targets.main,
