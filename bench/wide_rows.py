@@ -43,7 +43,7 @@ CONNECTION, DATABASE, TOPIC = "bench_wide", "wide", "wide"
 
 _PRODUCER = {"compression.type": "lz4", "message.max.bytes": 1_048_588, "queue.buffering.max.kbytes": 64 << 10}
 _FILL = """
-CREATE TABLE documents (id bigint PRIMARY KEY, body text);
+CREATE TABLE documents (id bigint PRIMARY KEY, body text COMPRESSION lz4);
 INSERT INTO documents SELECT i, repeat(md5(i::text), {width} / 32) FROM generate_series(1, {rows}) i;
 VACUUM (ANALYZE) documents
 """
