@@ -2,7 +2,7 @@
 Run backfills of rows of a megabyte on an engine with 2 GB of memory: ``make bench ARGS=wide_rows``.
 
 One upstream is a table of PostgreSQL, of which all rows are read, and then updated in one transaction. The other one is
-a topic of Kafka. Each view must have all rows in the end. Rows are distinct, and compress well on disk.
+a topic of Kafka. Each view must have as many rows in the end. Rows are distinct, and compress well on disk.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class WideRows:
         return backfill
 
     def run(self, name: str, backfill: Backfill) -> Phase:
-        """Run epochs until there is nothing to do, and check that the view has all rows with the newest text."""
+        """Run epochs until there is nothing to do, and check the number of rows in the view."""
         started = time.perf_counter()
         while (barrier := _pinned(backfill)) is not None:
             protocol.run_epoch(barrier, store=backfill.store, engine=self.engine)
