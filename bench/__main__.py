@@ -22,6 +22,7 @@ from bench import (
     targets,
     waiting,
     warm,
+    wide_rows,
 )
 from bench.cdc import main as cdc
 from bench.comparison import main as comparison
@@ -48,7 +49,7 @@ BENCHMARKS = {
 }
 """The default benchmarks, in order. The targets come last, because they read the results of the others."""
 
-PARTS = {"quick": comparison.quick, "control_plane": control_plane.main}
+PARTS = {"quick": comparison.quick, "control_plane": control_plane.main, "wide_rows": wide_rows.main}
 """Benchmarks that run only when they are named."""
 
 if __name__ == "__main__":

@@ -21,12 +21,11 @@ QUERY = "SELECT id, amount * 100 AS cents, concat(status, '{id}') AS state FROM 
 EXPECTED = "SELECT id, amount * 100 AS cents, concat(status, '{id}') AS state FROM {upstream} WHERE status <> 'draft'"
 
 CHANGES = [
+    # Alone, because a chunk that is read at a wrong version then has the right number of rows, and other values.
+    ["UPDATE {upstream} SET amount = amount + 1 WHERE id % 11 = 0"],
     [
-        "UPDATE {upstream} SET amount = amount + 1 WHERE id % 11 = 0",
         "DELETE FROM {upstream} WHERE id % 13 = 0",
         "INSERT INTO {upstream} VALUES (NULL, NULL, 1, 'paid', 'null key'), (NULL, -5, 2, 'paid', NULL)",
-    ],
-    [
         "UPDATE {upstream} SET id = id + 1000 WHERE id % 17 = 0",
         "UPDATE {upstream} SET status = 'draft' WHERE id % 10 = 1",
         "UPDATE {upstream} SET status = 'paid' WHERE status = 'draft' AND id % 3 = 0",

@@ -32,12 +32,12 @@ def make(lakehouse: Lakehouse, generated: str) -> None:
 
 
 def insert(lakehouse: Lakehouse, zone: str, first: int, last: int) -> None:
-    """Insert rows two hours apart, from a session in another time zone."""
+    """Insert rows two hours apart, from a session in another time zone; each day has one file."""
     session = lakehouse.spark.newSession()
     session.conf.set("spark.sql.session.timeZone", zone)
     session.sql(
         f"INSERT INTO {lakehouse.upstream} (id, ts) "
-        f"SELECT id, TIMESTAMP'2026-03-01 00:30:00Z' + make_dt_interval(0, id * 2) FROM range({first}, {last})"
+        f"SELECT id, TIMESTAMP'2026-03-01 00:30:00Z' + make_dt_interval(0, id * 2) FROM range({first}, {last}, 1, 1)"
     )
 
 
