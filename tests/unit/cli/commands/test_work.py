@@ -34,8 +34,8 @@ class TestBadInput:
         fails(job(command), "query")
 
     def test_aggregate(self, job, command):
-        job.write(query="SELECT count(*) FROM upstream")
-        fails(job(command), "query", "aggregate")
+        job.write(query="SELECT status, first(amount) AS amount FROM upstream GROUP BY status")
+        fails(job(command), "query", "first")
 
     def test_unknown_field(self, job, command):
         job.write(rate_limt=5)
