@@ -17,9 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
-from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.shared.balanced import any_of
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.postgresql.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.shared.refusals import refused_column, unusable_row
 
 READ, INSERT, TRUNCATE, MESSAGE = "r", "c", "t", "m"
