@@ -86,6 +86,7 @@ def test_the_past_is_read_in_bounded_epochs_and_rows_that_come_meanwhile_once(ev
     events.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_compaction_in_the_middle_changes_nothing(events: Lakehouse) -> None:
     """The files that OPTIMIZE rewrote are still there, and what it wrote has no new rows."""
     create(events, rate_limit=35)

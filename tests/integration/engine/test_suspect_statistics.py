@@ -174,6 +174,7 @@ def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int
     assert ids(lakehouse) == [*range(1, 21)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("statistics", [exhaustive(True), False], ids=["statistics", "none"])
 def test_a_key_column_in_another_case_in_the_files(lakehouse: Lakehouse, statistics: bool) -> None:
     """I1: files that were there before the table was made of them, beside those that Spark wrote."""
@@ -208,6 +209,7 @@ def test_a_key_of_a_table_that_maps_its_columns_by_id(lakehouse: Lakehouse) -> N
     assert ids(lakehouse, "number") == [*range(1, 21)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
 def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
     lakehouse: Lakehouse, strategy: str
@@ -228,6 +230,7 @@ def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("indexed", [exhaustive(32), 0])
 def test_a_key_beside_a_struct_of_the_same_path(lakehouse: Lakehouse, indexed: int) -> None:
     properties = {**CHANGE_DATA_FEED, "delta.dataSkippingNumIndexedCols": str(indexed)}
