@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import requests
 import yaml
@@ -15,7 +14,7 @@ import yaml
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.jobs import mutations
-from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
+from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server
 from tests.unit.stand_in import Lake, run_epoch
 
 CHECKOUT = Path(__file__).parents[1]
@@ -23,7 +22,6 @@ DAGS = (CHECKOUT / "docs" / "screenshot_dags" / "orders.py", CHECKOUT / "dags" /
 
 LAKE = Path("/tmp/lake")  # noqa: S108 - visible in the images, so the same on every machine
 MARK = ".made-for-screenshots"
-SECONDS = 300
 
 _RUN = "dags/refresh_returns/dagRuns/by_hand"
 _QUESTION = f"{_RUN}/taskInstances/approve"
@@ -111,7 +109,7 @@ def site(jobs: Sequence[str]) -> Iterator[AirflowProcesses]:
                 return False
             return len(found["jobs"]) == len(jobs)
 
-        _wait(parsed)
+        airflow.wait_until(parsed)
         yield airflow
 
 
@@ -123,9 +121,9 @@ def address(airflow: AirflowProcesses) -> str:
 def ask(airflow: AirflowProcesses) -> None:
     """Trigger the DAG that asks for approval, and wait for its question."""
     for dag in ("refresh_returns", "returns_dashboard", "returns_report"):
-        _until_done(airflow, "PATCH", f"dags/{dag}", {"is_paused": False})
-    _until_done(airflow, "POST", "dags/refresh_returns/dagRuns", {"dag_run_id": "by_hand", "logical_date": None})
-    _wait(lambda: airflow.call("GET", _QUESTION).get("state") == "awaiting_input")
+        airflow.call_until_answered("PATCH", f"dags/{dag}", {"is_paused": False})
+    airflow.call_until_answered("POST", "dags/refresh_returns/dagRuns", {"dag_run_id": "by_hand", "logical_date": None})
+    airflow.wait_until(lambda: airflow.call("GET", _QUESTION).get("state") == "awaiting_input")
 
 
 def approve(airflow: AirflowProcesses) -> None:
@@ -137,14 +135,5 @@ def approve(airflow: AirflowProcesses) -> None:
             airflow.call("PATCH", f"{_QUESTION}/-1/hitlDetails", {"chosen_options": ["Approve"], "params_input": {}})
         return state == "success"
 
-    _wait(answered)
-    _wait(lambda: airflow.call("GET", _RUN).get("state") == "success")
-
-
-def _until_done(airflow: AirflowProcesses, method: str, path: str, body: dict[str, Any]) -> None:
-    """Call Airflow's API until it succeeds, because a busy SQLite sometimes makes it fail."""
-    _wait(lambda: bool(airflow.call(method, path, body)))
-
-
-def _wait(reached: Callable[[], bool]) -> None:
-    wait_until(reached, seconds=SECONDS, logs=LAKE / "airflow")
+    airflow.wait_until(answered)
+    airflow.wait_until(lambda: airflow.call("GET", _RUN).get("state") == "success")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.integration.airflow.server import airflow_server, wait_until
+from tests.integration.airflow.server import START_SECONDS, AirflowProcesses, airflow_server
 
 CHROMIUM = shutil.which("chromium")
 NEEDS_CHROMIUM = pytest.mark.skipif(
@@ -25,8 +25,6 @@ USERS = {"admin": "admin", "vera": "viewer"}
 SECONDS = 30
 """How long an answer may take, and what a page is to show."""
 
-START_SECONDS = 240
-
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -34,11 +32,11 @@ class Site:
     A running Airflow.
 
     :param url: where its pages are.
-    :param home: where its logs are.
+    :param processes: its processes.
     """
 
     url: str
-    home: Path
+    processes: AirflowProcesses
 
     def token(self, user: str) -> str:
         """Sign in."""
@@ -60,7 +58,7 @@ class Site:
             except requests.RequestException:
                 return False
 
-        wait_until(there, seconds=seconds, logs=self.home)
+        self.processes.wait_until(there, seconds=seconds)
 
 
 @contextmanager
@@ -83,4 +81,4 @@ def running_site(folder: Path, dags: Path, variables: Mapping[str, str], compone
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
     }
     with airflow_server(home, dags, {**variables, **users}, components) as processes:
-        yield Site(f"http://localhost:{processes.environment['AIRFLOW__API__PORT']}", home)
+        yield Site(f"http://localhost:{processes.environment['AIRFLOW__API__PORT']}", processes)

@@ -229,6 +229,7 @@ OTHERS = {
     "state/test_damage.py": "damage to any control table",
     "state/test_long_run.py": "all control tables after many epochs",
     "test_lifeline.py": "a helper of these tests",
+    "test_ports.py": "where the servers of tests listen",
     "test_seconds.py": "the record of the tests' seconds",
     "test_selection.py": "which files of tests a run imports",
     "test_upstream_templates.py": "a helper of the tests on Spark",

@@ -21,6 +21,9 @@ CHECKOUT = Path(__file__).parents[3]
 AIRFLOW = str(Path(sys.executable).parent / "airflow")
 COMPONENTS = ("api-server", "scheduler", "dag-processor")
 
+START_SECONDS = 240
+"""How long Airflow may take to start, and to come to what a test waits for."""
+
 
 class AirflowProcesses:
     """
@@ -61,6 +64,16 @@ class AirflowProcesses:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=20)
 
+    def wait_until(self, reached: Callable[[], object], *, seconds: float = START_SECONDS) -> None:
+        """Wait for something that Airflow does; a failure quotes the ends of its logs."""
+        until = time.monotonic() + seconds
+        while not reached():
+            ended = [component for component, process in self._running.items() if process.poll() is not None]
+            if ended or time.monotonic() > until:
+                what = f"Airflow's {' and '.join(ended)} ended" if ended else "Airflow did not get there in time"
+                raise AssertionError("\n\n".join([what, *self._ends_of_logs()]))
+            time.sleep(1)
+
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Call Airflow's REST API; without an answer, an empty one."""
         api = f"http://localhost:{self.environment['AIRFLOW__API__PORT']}"
@@ -71,6 +84,20 @@ class AirflowProcesses:
             return dict(answer.json()) if answer.ok and answer.content else {}
         except requests.ConnectionError:
             return {}
+
+    def call_until_answered(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Call Airflow's REST API until it succeeds, because a busy SQLite sometimes makes it fail."""
+        answers: list[dict[str, Any]] = []
+
+        def answered() -> bool:
+            answers.append(self.call(method, path, body))
+            return bool(answers[-1])
+
+        self.wait_until(answered)
+        return answers[-1]
+
+    def _ends_of_logs(self) -> list[str]:
+        return [f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}" for log in self._home.glob("*.log")]
 
 
 @contextmanager
@@ -92,16 +119,6 @@ def airflow_server(
         yield processes
     finally:
         processes.stop()
-
-
-def wait_until(reached: Callable[[], bool], *, seconds: float, logs: Path) -> None:
-    """Wait for something that Airflow does; a failure quotes the ends of its logs."""
-    until = time.monotonic() + seconds
-    while not reached():
-        if time.monotonic() > until:
-            ends = [f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}" for log in logs.glob("*.log")]
-            raise AssertionError("\n\n".join(["Airflow did not get there in time", *ends]))
-        time.sleep(1)
 
 
 def _environment(home: Path, dags: Path) -> dict[str, str]:

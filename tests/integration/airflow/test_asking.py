@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
+from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server
 from tests.unit.stand_in import ROWS, Lake
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
@@ -24,18 +24,16 @@ class Scenario:
     :param airflow: Airflow's processes.
     :param lake: the upstream; the job's name is the DAG's.
     :param name: the DAG.
-    :param home: where Airflow's logs are.
     """
 
-    def __init__(self, airflow: AirflowProcesses, lake: Lake, name: str, home: Path) -> None:
+    def __init__(self, airflow: AirflowProcesses, lake: Lake, name: str) -> None:
         self.airflow = airflow
         named = {"name": name, "materialized_view": f"{lake.folder}/{name}"}
         self.store = Lake(lake.folder, named).backfill.store
         self._dag = f"dags/{name}"
-        self._home = home
 
     def wait(self, reached: Callable[[], object]) -> None:
-        wait_until(lambda: bool(reached()), seconds=240, logs=self._home)
+        self.airflow.wait_until(reached)
 
     def runs(self) -> list[dict[str, Any]]:
         return list(self.airflow.call("GET", f"{self._dag}/dagRuns").get("dag_runs", []))
@@ -74,7 +72,7 @@ class Scenario:
     def states(self, run: str) -> dict[str, str]:
         """Wait for the end of a run, and return the states of its tasks."""
         self.wait(lambda: self.airflow.call("GET", run).get("state") in {"success", "failed"})
-        tasks = self.airflow.call("GET", f"{run}/taskInstances")["task_instances"]
+        tasks = self.airflow.call_until_answered("GET", f"{run}/taskInstances")["task_instances"]
         return {task["task_id"]: task["state"] for task in tasks}
 
 
@@ -86,9 +84,9 @@ def test_runs_start_when_they_are_needed_and_wait_for_an_approval(tmp_path: Path
     home = tmp_path / "airflow"
     home.mkdir()
     with airflow_server(home, DAGS, {"ORDERS_LAKE": str(tmp_path)}, (*COMPONENTS, "triggerer")) as airflow:
-        follow_the_upstream(Scenario(airflow, lake, "followed", home), lake)
-        approve_once(Scenario(airflow, lake, "approved", home))
-        reject(Scenario(airflow, lake, "rejected", home))
+        follow_the_upstream(Scenario(airflow, lake, "followed"), lake)
+        approve_once(Scenario(airflow, lake, "approved"))
+        reject(Scenario(airflow, lake, "rejected"))
 
 
 def follow_the_upstream(followed: Scenario, lake: Lake) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.state.backfill_reader import BackfillReader
-from tests.integration.airflow.server import AIRFLOW, airflow_server, wait_until
+from tests.integration.airflow.server import AIRFLOW, airflow_server
 from tests.unit.stand_in import Lake
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
@@ -35,20 +35,19 @@ def test_runs_of_a_schedule_go_through_history_in_order(tmp_path: Path):
     home.mkdir()
     variables = {"ORDERS_LAKE": str(tmp_path), "ORDERS_START": first_hour.isoformat()}
     with airflow_server(home, DAGS, variables) as airflow:
-        wait_until(lambda: len(barriers(tmp_path, "caught_up")) >= 3, seconds=240, logs=home)
+        airflow.wait_until(lambda: len(barriers(tmp_path, "caught_up")) >= 3)
         create = [AIRFLOW, "backfill", "create", "--dag-id", "backfilled", "--max-active-runs", "3"]
         window = ["--from-date", first_hour.isoformat(), "--to-date", (first_hour + 2 * HOUR).isoformat()]
         # The other DAG may not be parsed yet, or SQLite be locked, on a machine that is busy.
-        wait_until(
+        airflow.wait_until(
             lambda: (
                 subprocess.run([*create, *window], env=airflow.environment, capture_output=True, check=False).returncode
                 == 0
             ),
             seconds=120,
-            logs=home,
         )
-        wait_until(lambda: len(commits(tmp_path, "backfilled")) >= 3, seconds=240, logs=home)
-        wait_until(lambda: len(commits(tmp_path, "caught_up")) >= 3, seconds=60, logs=home)
+        airflow.wait_until(lambda: len(commits(tmp_path, "backfilled")) >= 3)
+        airflow.wait_until(lambda: len(commits(tmp_path, "caught_up")) >= 3, seconds=60)
 
     for name in ("caught_up", "backfilled"):
         pinned = barriers(tmp_path, name)[:3]

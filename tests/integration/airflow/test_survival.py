@@ -11,7 +11,7 @@ import pytest
 
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
-from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
+from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server
 from tests.unit.stand_in import Lake
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
@@ -26,18 +26,16 @@ class Scenario:
 
     :param airflow: Airflow's processes.
     :param lake: the job and its tables.
-    :param home: where Airflow's logs are.
     """
 
-    def __init__(self, airflow: AirflowProcesses, lake: Lake, home: Path) -> None:
+    def __init__(self, airflow: AirflowProcesses, lake: Lake) -> None:
         self.airflow = airflow
         self.lake = lake
-        self._home = home
         self._runs = 0
         self._records = ApplicationRecords(lake.backfill.job.state)
 
     def wait(self, reached: Callable[[], object]) -> None:
-        wait_until(lambda: bool(reached()), seconds=240, logs=self._home)
+        self.airflow.wait_until(reached)
 
     def hold(self) -> None:
         """Let applications wait."""
@@ -73,8 +71,9 @@ class Scenario:
 
     def announced(self, dag: str) -> list[int]:
         """Return the epochs of a DAG's events, each once, in order."""
-        found = self.airflow.call("GET", f"assets/events?source_dag_id={dag}&order_by=id&limit=100")["asset_events"]
-        return list(dict.fromkeys(event["extra"]["epoch"] for event in found if event["extra"]["event"] == "epoch"))
+        path = f"assets/events?source_dag_id={dag}&order_by=id&limit=100"
+        found = [event["extra"] for event in self.airflow.call_until_answered("GET", path)["asset_events"]]
+        return list(dict.fromkeys(extra["epoch"] for extra in found if extra["event"] == "epoch"))
 
     def clear_task(self, run: str) -> None:
         body = {"dry_run": False, "task_ids": [EPOCH], "dag_run_id": run, "only_failed": False, "only_running": False}
@@ -120,7 +119,7 @@ def test_each_epoch_runs_once_whatever_dies(tmp_path: Path):
     home = tmp_path / "airflow"
     home.mkdir()
     with airflow_server(home, DAGS, {"ORDERS_LAKE": str(tmp_path)}, (*COMPONENTS, "triggerer")) as airflow:
-        scenario = Scenario(airflow, lake, home)
+        scenario = Scenario(airflow, lake)
         the_triggerer_dies(scenario)
         the_task_run_dies_before_it_defers(scenario)
         the_scheduler_dies_with_its_workers(scenario)
