@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.refresh import WAY_OUT, Refresh
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.scan import Scan
@@ -169,6 +170,16 @@ class JobShape(Protocol):
         """Whether a unit of the view is a row of the upstream, and the view holds its key."""
         ...
 
+    @property
+    def refreshes(self) -> frozenset[Refresh]:
+        """The kinds of ``refresh`` that jobs of this shape may have."""
+        ...
+
+    @property
+    def needs_changes(self) -> bool:
+        """Whether epochs read the upstream's changes, so that it must record them."""
+        ...
+
     def claims(self, text: str) -> bool:
         """Return whether a query looks like one of this shape, so that its refusal is the one to show."""
         ...
@@ -197,25 +208,42 @@ STRATEGIES: Kinds[JobStrategy] = Kinds("strategy")
 """The ways to read history. ``auto`` chooses the first that suits the job."""
 
 SHAPES: Kinds[JobShape] = Kinds("shape")
-"""The shapes of queries. A query has the first shape that accepts it."""
+"""The shapes of queries. A query has the first shape that accepts it, of those that can refresh as the job asks."""
 
 
-def shape_of(query: str) -> JobShape:
+def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL) -> JobShape:
     """
     Return the shape of a query.
 
+    :param refresh: what the job asks of its epochs.
     :raises InvalidJobError: if no shape accepts it; with the reason of the first shape that claims the text, or else of
-        the first shape.
+        the first shape; and whether another ``refresh`` would do.
     """
+    asked = [shape for shape in SHAPES if refresh in shape.refreshes]
     refusals = []
-    for shape in SHAPES:
+    for shape in asked:
         try:
             shape.query(query)
         except InvalidJobError as refusal:
             refusals.append((shape, refusal))
         else:
             return shape
-    raise next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
+    others = [shape for shape in SHAPES if shape not in asked and _accepts(shape, query)]
+    for other in others:
+        if Refresh.INCREMENTAL in other.refreshes:
+            raise InvalidJobError(
+                f"refresh: {refresh} is not for a view of shape {other.name}; leave refresh out, or use {Refresh.FULL}"
+            )
+    refused = next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
+    raise InvalidJobError(f"{refused}; {WAY_OUT}") if others else refused
+
+
+def _accepts(shape: JobShape, query: str) -> bool:
+    try:
+        shape.query(query)
+    except InvalidJobError:
+        return False
+    return True
 
 
 def require_shape_supports(shape: JobShape, *, strategy: str | None, visibility: str, parallelism: int) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 
 from py4j.protocol import Py4JError
@@ -22,7 +23,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.epoch.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.scan.keys import KeyRange
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
@@ -40,6 +41,7 @@ from airflow_backfill_provider.spark.net_changes import (
     with_cleared,
 )
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.strategies.reader import Chunk
 
 
@@ -174,7 +176,7 @@ class EpochEvaluator:
         the changes that the strategy keeps.
         """
         tables, barrier, rows = self._tables, self._barrier, self._rows
-        if not barrier.has_changes:
+        if not barrier.has_changes or barrier.computes_whole:
             return None
         shown = barrier.view_before if barrier.publishes else ()
         kept = tables.reader.wanted(self._visible, barrier)
@@ -213,6 +215,9 @@ class EpochEvaluator:
         self._tables.account.settle(self._barrier, present)
 
     def _write_changes(self) -> None:
+        if self._barrier.computes_whole:
+            self._compute_whole(CHANGES)
+            return
         changes, tables, barrier = self._changes(), self._tables, self._barrier
         if changes is not None:
             repairs = tables.settings.repairs_view(barrier)
@@ -221,7 +226,20 @@ class EpochEvaluator:
     def _repair(self) -> None:
         # The commit has the changes, too, so their stage announces it.
         with stage_of(StageKind.WRITE_CHANGES).entered({}):
+            if self._barrier.computes_whole:
+                self._compute_whole(REPAIR)
+                return
             self._tables.writer.repair(self._changes(), self._tables.identity, self._barrier, since=self._since)
+
+    def _compute_whole(self, part: str) -> None:
+        """Compute the whole view; what the changes add follows from the number of rows, because they are not read."""
+        tables, barrier = self._tables, self._barrier
+        tables.writer.write_whole(part, tables.identity, barrier)
+        before = None if self._since is None else self._since.rows_present
+        if before is not None:
+            ranges = (EVERYTHING,) if barrier.completes else decoded(barrier.read_before, self._rows.scan)
+            present = tables.account.count(barrier.upstream.to_offset, ranges)
+            self._measured = replace(NO_CHANGES, rows_added=present - before)
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""

@@ -105,7 +105,9 @@ class SparkEngine:
                 rows = job_rows.empty()
             else:
                 rows = job_rows.at(offset)
-            self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).check(rows, job.table_properties)
+            self._tables.writer(job, shape_of(job.query, job.refresh).name, upstream, job_rows).check(
+                rows, job.table_properties
+            )
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
@@ -118,7 +120,7 @@ class SparkEngine:
         """
         pin_settings(self._spark)
         _, job_rows = self._read_by(job, upstream)
-        schema = self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).schema()
+        schema = self._tables.writer(job, shape_of(job.query, job.refresh).name, upstream, job_rows).schema()
         types = TableSchema.of(schema.json()).types
         return tuple(ViewColumn(name=name, type=kind) for name, kind in types.items())
 

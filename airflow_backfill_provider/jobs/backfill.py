@@ -197,6 +197,8 @@ class Backfill:
             created_on=settings.upstream,
             reached=reached_point(settings, barriers),
         )
+        if not settings.needs_changes:
+            feed = feed.without_changes()
         files = self.upstream.numbered_files
         needed = KINDS.named(settings.strategy).files_needed(settings, state)
         if files is None or needed is None or feed.replaced or settings.cancelled:

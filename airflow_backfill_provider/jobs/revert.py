@@ -61,7 +61,8 @@ def put_back(
     barrier, version = _left(store, former)
     source = open_source(former.definition.upstream, store.storage_options)
     source.require_same_history(barrier.upstream.end)
-    source.require_changes(barrier.upstream.to_offset, source.latest())
+    if former.needs_changes:
+        source.require_changes(barrier.upstream.to_offset, source.latest())
     view = former.definition.view_location
     gone = missing_file(view, version, store.storage_options)
     if gone:

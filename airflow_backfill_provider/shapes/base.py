@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.job.refresh import INCREMENTAL_ONLY, Refresh
 from airflow_backfill_provider.core.job.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -187,6 +188,18 @@ class ViewWriter(ABC):
         :param since: as in :meth:`write_changes`.
         """
 
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+        """
+        Replace all rows of the view by the query over :meth:`WriterContext.read_set`, in one commit, once per epoch.
+
+        For a shape with another ``refresh`` than ``incremental``. Such an epoch does not read the changes.
+
+        :param part: the part of the epoch, which names the changes or the repair.
+        :raises NotImplementedError: if the shape computes only what changes touch.
+        """
+        del part, identity, barrier
+        raise NotImplementedError(f"{type(self).__name__} never computes the whole view")
+
 
 class Shape(ABC):
     """A kind of query, and how its view is written."""
@@ -213,6 +226,12 @@ class Shape(ABC):
     Otherwise a repair names units instead of keys, and an upstream that may be cleared at once, such as by TRUNCATE,
     is refused.
     """
+
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
+    """The kinds of ``refresh`` that jobs of this shape may have."""
+
+    needs_changes: ClassVar[bool] = True
+    """Whether epochs read the upstream's changes; otherwise the upstream need not record them."""
 
     pins_columns: ClassVar[bool] = False
     """

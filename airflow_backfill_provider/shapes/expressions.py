@@ -37,11 +37,10 @@ CLAUSES: Mapping[str, str] = {
 _NODES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
     ((exp.QueryTransform,), "a script transformation"),
-    ((exp.Parameter, exp.Placeholder), "parameters"),
 )
 
 
-def refuse_clauses(select: exp.Select, clauses: Mapping[str, str], refuse: Refuse) -> None:
+def refuse_clauses(select: exp.Query, clauses: Mapping[str, str], refuse: Refuse) -> None:
     """
     Refuse clauses of a step.
 
@@ -55,7 +54,7 @@ def refuse_clauses(select: exp.Select, clauses: Mapping[str, str], refuse: Refus
 
 def refuse_expressions(select: exp.Select, refuse: Refuse) -> None:
     """
-    Refuse subqueries, parameters, the names of files, and texts that are another date each day.
+    Refuse subqueries, and what :func:`refuse_changing_expressions` does.
 
     :raises InvalidJobError: with the expression.
     """
@@ -65,6 +64,18 @@ def refuse_expressions(select: exp.Select, refuse: Refuse) -> None:
         for kinds, what in _NODES:
             if node is not select and isinstance(node, kinds):
                 raise refuse(what)
+    refuse_changing_expressions(select, refuse)
+
+
+def refuse_changing_expressions(tree: exp.Query, refuse: Refuse) -> None:
+    """
+    Refuse parameters, the names of files, and texts that are another date each day.
+
+    :raises InvalidJobError: with the expression.
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.Parameter | exp.Placeholder):
+            raise refuse("parameters")
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
             raise refuse("_metadata, which names files instead of rows,")
         if _is_moving(node):

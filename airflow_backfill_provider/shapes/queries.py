@@ -25,6 +25,9 @@ OF_ROWS = frozenset(
 OF_ONE_RELATION = OF_ROWS | {"Aggregate", "Deduplicate", "Distinct", "Sort", "Window"}
 """Nodes of a plan that make rows of the rows of one relation."""
 
+OF_SEVERAL_READINGS = OF_ONE_RELATION | {"Except", "Expand", "Generate", "Intersect", "Join", "Union"}
+"""Nodes of a plan that may read the upstream several times, and combine its rows in any way."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
@@ -81,7 +84,8 @@ class ShapedQuery(ABC):
     """
     The names of the nodes that Spark's analysed plan of the query may have.
 
-    Before a query runs, its plan is compared with these. In any case, it reads only the upstream, and once.
+    Before a query runs, its plan is compared with these. In any case, it reads only the upstream; and once, unless
+    these include nodes over several relations.
     """
 
     @property

@@ -67,6 +67,13 @@ class UpstreamDescription:
         :raises UpstreamError: with what to do.
         """
 
+    def require_changes(self) -> None:
+        """
+        Refuse an upstream whose changes cannot be read; a job that computes its view whole does not need them.
+
+        :raises UpstreamError: with what to do.
+        """
+
     def require_columns(self, used: Collection[str]) -> None:
         """
         Refuse columns that the source cannot read as they are.

@@ -111,13 +111,12 @@ def _texts(sql: str) -> Iterator[str]:
 
 def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
     """Return the types of the upstream's columns by their ids in the plans."""
-    relation = re.search(r"(?:LogicalRDD|LocalRelation <empty>,) (\[.*\])", plans)
-    if relation is None:
-        return {}
     types = {}
-    for field in schema.fields:
-        if found := re.search(rf"[\[ ]{re.escape(field.name)}#(\d+)L?[,\]]", relation.group(1)):
-            types[found.group(1)] = field.dataType
+    # A query may read the upstream several times, with other ids each time.
+    for columns in re.findall(r"(?:LogicalRDD|LocalRelation <empty>,) (\[.*\])", plans):
+        for field in schema.fields:
+            if found := re.search(rf"[\[ ]{re.escape(field.name)}#(\d+)L?[,\]]", columns):
+                types[found.group(1)] = field.dataType
     return types
 
 

@@ -26,6 +26,9 @@ _NODE = re.compile(r"(?P<indent>(?:[: ] {2})*(?:[:+]- )?)(?P<name>\w+)(?P<rest>.
 _ROWS = frozenset({"LocalRelation", "LogicalRDD"})
 """Nodes of rows that the session itself holds; other relations are tables, views, files and functions."""
 
+_OVER_SEVERAL = frozenset({"Except", "Intersect", "Join", "Union"})
+"""Nodes over several relations, each of which may read the upstream again; a shape has to announce them."""
+
 _REFLECTION = re.compile(r"\b(?:try_)?(?:reflect|java_method)\(", re.IGNORECASE)
 _LINE_OR_ESCAPE = re.compile(r"""\\(?!")|[\r\n]""")
 """What is or may become the end of a line: a schema in JSON has escapes of its own."""
@@ -83,13 +86,14 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
             raise _unannounced(f"reads {node.name}, which is not the upstream")
         if node.name not in {*nodes, "SubqueryAlias", "View", *_ROWS}:
             raise _unannounced(f"has {node.name}, which no check of the query's text found")
-        if len(node.children) > 1 and node.name != "WithCTE":
+        if len(node.children) > 1 and node.name not in {"WithCTE", *_OVER_SEVERAL}:
             raise _unannounced(f"has {node.name} over several relations, which no check of the query's text found")
         defined += node.name == "CTERelationDef"
         read += node.name == "CTERelationRef"
-    if bound != 1 or sum(node.name in _ROWS for node in found) != 1:
+    reads_again = not _OVER_SEVERAL.isdisjoint(nodes)
+    if (bound != 1 and not (bound and reads_again)) or sum(node.name in _ROWS for node in found) != bound:
         raise _unannounced("reads other rows than those of the upstream")
-    if defined != read:
+    if defined != read and not (defined < read and reads_again):
         raise _unannounced("reads a common table expression several times")
     if call := next(filter(None, map(_REFLECTION.search, lines)), None):
         raise _unannounced(f"calls {call.group()[:-1]}, which runs code of the JVM")

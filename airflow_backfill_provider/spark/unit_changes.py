@@ -112,15 +112,17 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
             F.expr(row_hash(old.schema)).alias(hashed),
         )
 
-    keys: list[Column] = [column(unit) for unit in units] or [F.lit(0)]
+    # A view that is one unit may be large, so its rows are divided by what they are compared by.
+    keys: list[Column] = [column(unit) for unit in units] or [F.col(hashed)]
     of_unit, of_row = Window.partitionBy(*keys), Window.partitionBy(*keys, hashed)
+    several = F.count_if(~F.col(flag)).over(of_unit) > 1 if units else F.lit(True)
     number = F.row_number().over(of_row.orderBy(flag))
     sides = side(old, is_fresh=False).unionAll(side(fresh, is_fresh=True))
     return sides.repartition(*keys).withColumns(
         {
             own.named(_IS_KEPT): F.count_if(flag).over(of_row) == F.count_if(~F.col(flag)).over(of_row),
             own.named(_IS_FIRST): number == 1,
-            own.named(_HAS_SEVERAL): F.count_if(~F.col(flag)).over(of_unit) > 1,
+            own.named(_HAS_SEVERAL): several,
         }
     )
 

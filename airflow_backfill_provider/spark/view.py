@@ -60,8 +60,8 @@ class MaterializedView:
     def __init__(self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.path = path
         self.table = StampedTable(spark, path, VIEW_TABLE, storage_options)
+        self.storage_options = storage_options
         self._spark = spark
-        self._options = storage_options
 
     # ------------------------------------------------------------------------------------------------- identity
 
@@ -71,7 +71,7 @@ class MaterializedView:
 
         :raises MaterializedViewError: if the path holds anything but a materialized view of this package.
         """
-        return view_identity(self.path, self._options)
+        return view_identity(self.path, self.storage_options)
 
     def require_usable(self, job: str, incarnations: frozenset[str]) -> ViewIdentity | None:
         """
@@ -123,7 +123,7 @@ class MaterializedView:
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )
-        verb = "REPLACE TABLE" if found is not None else create_clause(self.path, self._options)
+        verb = "REPLACE TABLE" if found is not None else create_clause(self.path, self.storage_options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
         first_rows_of(self._spark, schema, first_rows).createOrReplaceTempView(relation)
@@ -155,7 +155,7 @@ class MaterializedView:
 
     def _is_finished(self, identity: ViewIdentity) -> bool | None:
         """Return whether the table is marked as finished; ``None`` if it is not the incarnation's."""
-        properties = view_properties(self.path, self._options) or {}
+        properties = view_properties(self.path, self.storage_options) or {}
         if identity_of(properties) != identity:
             return None
         return properties.get(FINISHED_PROPERTY) == "true"
@@ -314,7 +314,7 @@ class MaterializedView:
         """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
         if rows > MOST_KEYS or not keys:
             return []
-        properties = view_properties(self.path, self._options) or {}
+        properties = view_properties(self.path, self.storage_options) or {}
         if properties.get("delta.enableDeletionVectors") != "true":
             return []
         fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
@@ -340,7 +340,7 @@ class MaterializedView:
 
     def _require_changeable(self) -> None:
         """Refuse an append-only view, which Delta would refuse only after computing a merge."""
-        properties = view_properties(self.path, self._options) or {}
+        properties = view_properties(self.path, self.storage_options) or {}
         if properties.get("delta.appendOnly", "false").lower() == "true":
             raise MaterializedViewError(
                 f"materialized_view: {self.path} has delta.appendOnly = true, so no epoch can apply changes; switch it "

@@ -38,7 +38,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     :param described: the upstream as of the offset to choose by.
     :raises InvalidJobError: if none fits.
     """
-    shape = shape_of(job.query)
+    shape = shape_of(job.query, job.refresh)
     _require_changes(job, shape, upstream, described)
     inputs = StrategyInputs.of(job, upstream, described)
     suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]
@@ -79,7 +79,7 @@ def _require_changes(job: BackfillJob, shape: JobShape, upstream: Source, descri
 
     :raises InvalidJobError: with what they lack.
     """
-    if upstream.may_be_cleared and not shape.has_keys:
+    if upstream.may_be_cleared and shape.needs_changes and not shape.has_keys:
         raise InvalidJobError(
             f"query: all rows of {upstream.location} may be removed at once (TRUNCATE), and a view of shape "
             f"{shape.name} does not have the rows to remove; {_THROUGH_A_ROW_VIEW}"

@@ -163,7 +163,7 @@ def _share_of_columns(job: BackfillJob, described: UpstreamDescription) -> float
     """Estimate the used columns' share of the upstream's bytes; all columns are assumed to have the same size."""
     names = list(described.types)
     used = {
-        *shape_of(job.query).query(job.query).columns_of(names),
+        *shape_of(job.query, job.refresh).query(job.query).columns_of(names),
         *(column.column for column in job.upstream.key),
         *job.upstream.distribution_key,
     }

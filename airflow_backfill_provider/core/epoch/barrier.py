@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
+from airflow_backfill_provider.core.job.refresh import PinnedRefresh
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder, KeyRange
@@ -205,6 +206,8 @@ class Barrier(Frozen):
     :param read_as_of: the offsets that these rows of the view are as of, if changes wait for a later epoch; empty if
         all are as of ``from_offset``.
     :param publishes: whether the epoch applies the changes of rows that were read before; otherwise a later epoch does.
+    :param refresh: what the epoch computes to apply the changes; ``None`` if it is what they touch, as always without
+        ``refresh``. Both ways give the same rows.
     :param older_offset: the offset that the chunk is read at, if it is not ``to_offset``. While changes wait, several
         chunks may be read at one offset; changes of the chunk after this offset wait, too.
     :param parts: the snapshot chunk, divided among parallel task runs; empty if nothing is read (paused or completed).
@@ -237,6 +240,7 @@ class Barrier(Frozen):
     read_before: tuple[PinnedRange, ...]
     read_as_of: tuple[PinnedRead, ...] = ()
     publishes: bool = True
+    refresh: Annotated[PinnedRefresh | None, Field(exclude_if=lambda refresh: refresh is None)] = None
     older_offset: Offset | None = None
     parts: tuple[PinnedPart, ...]
     vnode_ranges: tuple[tuple[int, int], ...] = ()
@@ -331,6 +335,11 @@ class Barrier(Frozen):
     def has_changes(self) -> bool:
         """Whether the epoch has changes to look for: the upstream has newer offsets, and changes do not wait."""
         return self.publishes and self.upstream.to_offset > self.changes_after
+
+    @property
+    def computes_whole(self) -> bool:
+        """Whether the epoch applies the changes by computing the whole view, so that it does not read them."""
+        return self.has_changes and self.refresh is not None and self.refresh.whole
 
     @property
     def most_rows(self) -> int:

@@ -262,6 +262,11 @@ class JobSettings(BaseModel):
         """Whether an unfinished job reads snapshot rows: it is not paused, and its rate limit is not 0."""
         return not self.paused and self.rate_limit != 0
 
+    @property
+    def needs_changes(self) -> bool:
+        """Whether epochs read the upstream's changes."""
+        return kinds.SHAPES.named(self.shape).needs_changes
+
     def repairs_view(self, barrier: Barrier) -> bool:
         """Return whether a barrier or the next one repairs the view. Until then it may have rows of other writers."""
         return bool(barrier.repair) or self.repair_sequence > barrier.settings_sequence

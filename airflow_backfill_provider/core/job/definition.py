@@ -21,6 +21,7 @@ from pydantic import (
     StrictStr,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
@@ -37,6 +38,7 @@ from airflow_backfill_provider.core.job.rate_limit import (
     TargetField,
     require_target_of_auto,
 )
+from airflow_backfill_provider.core.job.refresh import Refresh
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.job.visibility import Visibility
@@ -98,6 +100,9 @@ class BackfillJob(ShownAsYaml):
     :param upstream: the table to read; see :class:`~airflow_backfill_provider.core.job.upstream.UpstreamDefinition`.
     :param materialized_view: the location of the materialized view's Delta table, or its full name in a catalog,
         ``catalog.schema.table``. Under the name, the view is registered in the catalog.
+    :param refresh: what an epoch computes when rows changed: ``incremental``, the default, what they touch; ``full``
+        the whole view, also of queries that cannot be kept up to date otherwise; see
+        :class:`~airflow_backfill_provider.core.job.refresh.Refresh`.
     :param query: Spark SQL over the relation ``upstream``, of one of the registered shapes.
     :param strategy: how history is read; ``auto`` chooses when the job is created, by the statistics of the upstream's
         files.
@@ -128,6 +133,7 @@ class BackfillJob(ShownAsYaml):
     upstream: SerializeAsAny[UpstreamDefinition]
     materialized_view: StrictStr
     view_path: Annotated[StrictStr, Field(exclude_if=lambda path: not path)] = ""
+    refresh: Annotated[Refresh, Field(exclude_if=lambda refresh: refresh is Refresh.INCREMENTAL)] = Refresh.INCREMENTAL
     query: StrictStr
     strategy: StrictStr = AUTO
     vnode_count: VnodeCount = 256
@@ -178,8 +184,9 @@ class BackfillJob(ShownAsYaml):
 
     @field_validator("query")
     @classmethod
-    def _known_shape(cls, value: str) -> str:
-        kinds.shape_of(value)
+    def _known_shape(cls, value: str, info: ValidationInfo) -> str:
+        # A wrong refresh is refused by itself, and is not here then.
+        kinds.shape_of(value, info.data.get("refresh", Refresh.INCREMENTAL))
         return value
 
     @field_validator("table_properties")
@@ -225,7 +232,7 @@ class BackfillJob(ShownAsYaml):
 
     @model_validator(mode="after")
     def _supported_by_kinds(self) -> Self:
-        shape = kinds.shape_of(self.query)
+        shape = kinds.shape_of(self.query, self.refresh)
         shape.require_job(self)
         named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
         for kind in (shape, named):

@@ -89,6 +89,10 @@ class ChangeFeed:
             return self
         return replace(self, needed=offset, needed_since=since)
 
+    def without_changes(self) -> ChangeFeed:
+        """Return the same for a job that does not read changes."""
+        return replace(self, needed=None, needed_since=None)
+
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
         """
         Return how long the needed changes are still kept; zero if they may be gone.

@@ -156,6 +156,8 @@ class _Outlook:
 def _of_created(backfill: Backfill, described: UpstreamDescription) -> _Outlook:
     settings = backfill.require_created()
     described.require_as_created(settings.upstream)
+    if settings.needs_changes:
+        described.require_changes()
     previous = backfill.store.newest_barrier(settings)
     return _outlook(backfill, settings, backfill.store.state(), described, previous)
 

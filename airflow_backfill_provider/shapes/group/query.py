@@ -33,7 +33,13 @@ from airflow_backfill_provider.shapes.functions import AGGREGATES, refuse_other_
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
-from airflow_backfill_provider.shapes.group.steps import Step, aggregate_operator, refuse_words, step_of
+from airflow_backfill_provider.shapes.group.steps import (
+    Step,
+    aggregate_operator,
+    refuse_words,
+    require_divided,
+    step_of,
+)
 from airflow_backfill_provider.shapes.group.texts import query_text, slice_text, unit_text
 from airflow_backfill_provider.shapes.group.units import Units, common_terms, units_of
 from airflow_backfill_provider.shapes.levels import LevelRules, query_levels
@@ -207,6 +213,7 @@ def check_group_query(text: str) -> GroupQuery:
     for level in levels[1:]:
         refuse_stars_in_expressions(level.select, unsupported)
     steps = tuple(map(step_of, levels))
+    require_divided(steps)
     common_terms(steps)
     found = GroupQuery(
         text=query.text,

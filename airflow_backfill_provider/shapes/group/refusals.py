@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 
+BY_GROUPS = ", which cannot be kept up to date by groups"
+"""What a refusal says of a construct; another shape that shares a check says something else."""
+
 CHAIN = "make a view of the inner SELECT, and a second job over that view once it is finished"
 """The advice for what one job cannot keep, and two can."""
 
@@ -44,4 +47,4 @@ def refused(what: str, instead: str) -> InvalidJobError:
     :param what: the construct.
     :param instead: what to write instead.
     """
-    return InvalidJobError(f"the query uses {what}, which cannot be kept up to date by groups; {instead}")
+    return InvalidJobError(f"the query uses {what}{BY_GROUPS}; {instead}")

@@ -94,6 +94,20 @@ def refuse_words(tokens: Sequence[Token]) -> None:
             raise unsupported(_GRAINS[token.token_type])
 
 
+def require_divided(steps: Sequence[Step]) -> None:
+    """
+    Refuse windows without PARTITION BY, of which each row changes with every other one.
+
+    :raises InvalidJobError: with the call.
+    """
+    for call in (call for step in steps for call in step.calls):
+        if call.over is not None and not call.over.partition:
+            raise refused(
+                f"{call.name} OVER a window without PARTITION BY",
+                "divide it: OVER (PARTITION BY …); a window over all rows changes with every row",
+            )
+
+
 def step_of(level: Level) -> Step:
     """
     Read a step.
@@ -235,17 +249,11 @@ def _windows(
 
 
 def _require_read(level: Level, calls: Sequence[Call]) -> None:
-    """Refuse a window that is no call as this module reads it, and one without PARTITION BY."""
+    """Refuse a window that is no call as this module reads it."""
     in_tree = sum(not isinstance(node.this, exp.Identifier) for node in level.select.find_all(exp.Window))
     windows = [call for call in calls if call.over is not None]
     if in_tree != len(windows) or sum(token.token_type == TokenType.OVER for token in level.tokens) != len(windows):
         raise refused("a window in a form that cannot be read", "write function(…) OVER (PARTITION BY … ORDER BY …)")
-    for call in windows:
-        if call.over is not None and not call.over.partition:
-            raise refused(
-                f"{call.name} OVER a window without PARTITION BY",
-                "divide it: OVER (PARTITION BY …); a window over all rows changes with every row",
-            )
 
 
 def _require_plain_distinct(level: Level) -> None:

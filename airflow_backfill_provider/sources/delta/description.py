@@ -28,7 +28,7 @@ class DeltaDescription(UpstreamDescription):
         """Return how the used columns differ from those at the job's creation; nested columns may have new fields."""
         return TableSchema(self.types, self.physical_names).differences_from(upstream)
 
-    def require_usable(self) -> None:
+    def require_changes(self) -> None:
         """
         Refuse a table without change data feed, or with changes that cannot be read.
 

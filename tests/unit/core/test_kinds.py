@@ -13,6 +13,7 @@ import pytest
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.refresh import INCREMENTAL_ONLY, Refresh
 from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.kinds import SHAPES, SOURCES, STRATEGIES, Kinds, shape_of
 from tests.builders import job_fields
@@ -58,7 +59,7 @@ def test_importing_any_part_of_the_package_registers_its_kinds_and_loads_nothing
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert (
         found == "('delta', 'postgres', 'debezium', 'kafka', 'append_only', 'files', 'upserts') "
-        "('snapshot', 'no_shuffle', 'arrangement', 'cdc', 'source') ('row', 'group')\n[]\n"
+        "('snapshot', 'no_shuffle', 'arrangement', 'cdc', 'source') ('row', 'group', 'full')\n[]\n"
     )
     assert (SOURCES.names[0], STRATEGIES.names[:2], SHAPES.names[0]) == ("delta", ("snapshot", "no_shuffle"), "row")
 
@@ -70,6 +71,7 @@ class Anything:
     """A shape that takes every query."""
 
     name: ClassVar[str] = "anything"
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
 
     def query(self, text: str) -> str:
         return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, OF_ROWS
+from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, OF_ROWS, OF_SEVERAL_READINGS
 from airflow_backfill_provider.spark.plan_check import explainable, explainable_schema, require_announced_plan
 
 RELATION = "backfill_upstream_0123"
@@ -95,6 +95,31 @@ def test_a_shape_of_groups_may_announce_an_aggregate_but_no_second_relation() ->
     require_announced_plan(explained(below("Aggregate [id#0L], [id#0L]")), RELATION, OF_ONE_RELATION)
     with pytest.raises(InvalidJobError, match="reads Relation"):
         require_announced_plan(explained("Aggregate [x#0]\n+- Relation [x#0] csv"), RELATION, OF_ONE_RELATION)
+
+
+def two_readings(node: str) -> str:
+    """Return a node over two readings of the bound relation."""
+    first, *rest = BOUND.split("\n")
+    return "\n".join([node, f":- {first}", *(f":  {line}" for line in rest), f"+- {first}", *(f"   {r}" for r in rest)])
+
+
+def test_only_a_shape_that_announces_it_may_read_the_upstream_several_times() -> None:
+    """Each reading is of the bound rows, and any other relation is still refused."""
+    joined = two_readings("Join FullOuter, (id#0L = id#5L)")
+    require_announced_plan(explained(joined), RELATION, OF_SEVERAL_READINGS)
+    require_announced_plan(explained(two_readings("Union false, false")), RELATION, OF_SEVERAL_READINGS)
+    for plan, nodes in (
+        (joined, OF_ONE_RELATION),
+        (two_readings("Project [id#0L]"), OF_SEVERAL_READINGS),
+        (joined.replace("LogicalRDD [id#0L, t#1], false", "Relation [id#0L] parquet", 1), OF_SEVERAL_READINGS),
+        (joined.replace(f"(`{RELATION}`, ", "(`another`, ", 1), OF_SEVERAL_READINGS),
+        (
+            joined.replace(BOUND.split("\n")[2].strip("+- "), "LocalRelation [id#9L]", 1).replace("View", "Viewed", 1),
+            OF_SEVERAL_READINGS,
+        ),
+    ):
+        with pytest.raises(InvalidJobError):
+            require_announced_plan(explained(plan), RELATION, nodes)
 
 
 @pytest.mark.parametrize("section", ["== Analyzed Logical Plan ==", "== Optimized Logical Plan =="])

@@ -1,0 +1,56 @@
+"""
+How a finished view follows its upstream: by what changed, or computed whole.
+
+``incremental`` computes only what changes touch. ``full`` computes the whole view in each epoch that finds changed
+rows; it needs no change feed, and it accepts queries that nothing else can keep up to date. Nothing is ever computed
+whole unless a job asks for it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from airflow_backfill_provider.core.frozen import Frozen
+
+
+class Refresh(StrEnum):
+    """
+    What an epoch computes when rows of the upstream changed.
+
+    ``incremental``: the units of the view that the changes touch. ``full``: the whole view. ``auto``: whichever is
+    estimated to cost less in that epoch.
+    """
+
+    INCREMENTAL = "incremental"
+    FULL = "full"
+    AUTO = "auto"
+
+
+INCREMENTAL_ONLY = frozenset({Refresh.INCREMENTAL})
+
+WAY_OUT = "or keep the query and set refresh: full, which computes the whole view whenever rows change"
+"""The advice for a query that only ``full`` accepts."""
+
+
+class PinnedRefresh(Frozen):
+    """
+    What an epoch with changes computes; a part of its barrier.
+
+    :param whole: whether it computes the whole view.
+    :param reason: why, for people.
+    :param changed_rows: about how many rows of the upstream changed in the window, by its log; ``None`` if the choice
+        does not depend on it.
+    :param rows: about how many rows the upstream has, likewise.
+    """
+
+    whole: bool
+    reason: str
+    changed_rows: Annotated[int | None, Field(exclude_if=lambda rows: rows is None)] = None
+    rows: Annotated[int | None, Field(exclude_if=lambda rows: rows is None)] = None
+
+
+ASKED_FOR = PinnedRefresh(whole=True, reason="the job asks for refresh: full")
+"""The refresh of each epoch of a job with ``full``."""

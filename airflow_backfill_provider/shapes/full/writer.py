@@ -1,0 +1,82 @@
+"""Writes a view that is computed whole, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.full.query import check_full_query
+from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.lasting_values import require_lasting_values
+from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
+from airflow_backfill_provider.spark.view_columns import require_columns
+from airflow_backfill_provider.spark.whole_view import replace_view
+
+
+class FullWriter(ViewWriter):
+    """
+    Writes one job's view.
+
+    :param context: the objects that the writer works with.
+    """
+
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._rows = context.job_rows
+        self._query = check_full_query(context.job.query)
+
+    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
+        """Refuse columns that the view cannot have, and values that do not last."""
+        schema = self._context.run(rows.limit(0)).schema
+        require_columns(schema, table_properties, {*self._query.words, *(name.lower() for name in self._rows.names)})
+        require_mergeable(self._context.spark, schema, table_properties)
+        if self._query.aggregates:
+            require_exact_texts(schema)
+        require_lasting_values(self._context.spark, self._context.query, rows.select(*map(column, self._rows.columns)))
+
+    def schema(self) -> StructType:
+        """Return the view's columns."""
+        return self._context.run(self._rows.empty()).schema
+
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> None:
+        """Compute the whole view, whatever changed."""
+        del changes, repairs, since
+        self.write_whole(CHANGES, identity, barrier)
+
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Append the query's rows over all of history, which is one part."""
+        del since
+        fresh = self._context.run(without_pushdown(rows))
+        # Once history is read, its last part has no rows; a query may give rows over nothing, and the view has them.
+        self._context.view.append(fresh.limit(0) if barrier.read_before else fresh, part, identity, barrier)
+
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Compute the whole view, whatever is to be repaired."""
+        del changes, since
+        self.write_whole(REPAIR, identity, barrier)
+
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Replace all rows of the view by the query over all rows of the upstream."""
+        fresh = self._context.run(self._context.read_set(barrier, with_chunk=False))
+        replace_view(self._context.view, fresh, part, identity, barrier)

@@ -1,0 +1,45 @@
+"""Replaces all rows of a view in one commit, once per epoch."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_properties
+from airflow_backfill_provider.spark.view import MaterializedView
+
+_CHANGE_FEED = "delta.enableChangeDataFeed"
+
+
+def replace_view(view: MaterializedView, fresh: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+    """
+    Replace all rows of a view.
+
+    It stays the same table: readers of its changes would take a replaced one for another. If the view has a change
+    feed, only the rows that differ are written, so that these readers see no others.
+
+    :param fresh: all rows that the view shall have, in its columns.
+    :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.spark.stamps`.
+    """
+    if has_change_feed(view):
+        view.replace_units(fresh, fresh.limit(0), (), part, identity, barrier)
+        return
+    relation = f"backfill_whole_{identity.incarnation}_{barrier.epoch}"
+    columns = ", ".join(map(quote, fresh.columns))
+    fresh.createOrReplaceTempView(relation)
+    try:
+        view.table.run(
+            f"INSERT OVERWRITE {view.table.sql_name} ({columns}) SELECT {columns} FROM {relation}",
+            part,
+            identity,
+            barrier,
+        )
+    finally:
+        view.table.spark.catalog.dropTempView(relation)
+
+
+def has_change_feed(view: MaterializedView) -> bool:
+    """Return whether a view records its changes."""
+    properties = view_properties(view.path, view.storage_options) or {}
+    return properties.get(_CHANGE_FEED, "false").lower() == "true"
