@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
 from airflow_backfill_provider.core.job.rate_limit import described_limit
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary
+from airflow_backfill_provider.core.status.recent_work import described
 from airflow_backfill_provider.core.status.verification_text import verified_line
 
 MAP_CELLS = 64
@@ -287,6 +288,8 @@ def _optional_lines(status: JobStatus) -> dict[str, str]:
         lines["verified"] = "unknown"
     elif status.verified is not None:
         lines["verified"] = verified_line(status.verified, utc_now())
+    if status.work is not None:
+        lines["work"] = described(status.work)
     if status.kept_bytes is not None:
         left = "" if status.kept_bytes_left is None else f", {text.size(status.kept_bytes_left)} left"
         lines["kept log"] = f"{text.size(status.kept_bytes)}{left}"

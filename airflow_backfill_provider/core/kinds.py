@@ -217,7 +217,7 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL) -> JobShape:
 
     :param refresh: what the job asks of its epochs.
     :raises InvalidJobError: if no shape accepts it; with the reason of the first shape that claims the text, or else of
-        the first shape; and whether another ``refresh`` would do.
+        the first shape; and whether ``refresh: full`` would do.
     """
     asked = [shape for shape in SHAPES if refresh in shape.refreshes]
     refusals = []
@@ -228,14 +228,9 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL) -> JobShape:
             refusals.append((shape, refusal))
         else:
             return shape
-    others = [shape for shape in SHAPES if shape not in asked and _accepts(shape, query)]
-    for other in others:
-        if Refresh.INCREMENTAL in other.refreshes:
-            raise InvalidJobError(
-                f"refresh: {refresh} is not for a view of shape {other.name}; leave refresh out, or use {Refresh.FULL}"
-            )
     refused = next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
-    raise InvalidJobError(f"{refused}; {WAY_OUT}") if others else refused
+    way_out = any(_accepts(shape, query) for shape in SHAPES if shape not in asked and Refresh.FULL in shape.refreshes)
+    raise InvalidJobError(f"{refused}; {WAY_OUT}") if way_out else refused
 
 
 def _accepts(shape: JobShape, query: str) -> bool:

@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.epoch.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
@@ -60,6 +61,7 @@ class EpochEvaluator:
         self._rows = tables.job_rows
         self._net: DataFrame | None = None
         self._measured: MeasuredChanges = NO_CHANGES
+        self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
         self._opened = ExitStack()
         self.seconds: dict[str, float] = {}
@@ -74,7 +76,8 @@ class EpochEvaluator:
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
             rows = self._write_parts()
             self._take((stage_of(StageKind.READ_AHEAD),))
-        return EpochWrites(rows, self._measured.through, self.seconds, self._measured.rows_added)
+        measured = self._measured
+        return EpochWrites(rows, measured.through, self.seconds, measured.rows_added, work=self._work)
 
     def apply_changes(self) -> PartWrites:
         """
@@ -221,7 +224,9 @@ class EpochEvaluator:
         changes, tables, barrier = self._changes(), self._tables, self._barrier
         if changes is not None:
             repairs = tables.settings.repairs_view(barrier)
-            tables.writer.write_changes(changes, tables.identity, barrier, repairs=repairs, since=self._since)
+            self._work = tables.writer.write_changes(
+                changes, tables.identity, barrier, repairs=repairs, since=self._since
+            )
 
     def _repair(self) -> None:
         # The commit has the changes, too, so their stage announces it.
@@ -229,12 +234,14 @@ class EpochEvaluator:
             if self._barrier.computes_whole:
                 self._compute_whole(REPAIR)
                 return
-            self._tables.writer.repair(self._changes(), self._tables.identity, self._barrier, since=self._since)
+            self._work = self._tables.writer.repair(
+                self._changes(), self._tables.identity, self._barrier, since=self._since
+            )
 
     def _compute_whole(self, part: str) -> None:
         """Compute the whole view; what the changes add follows from the number of rows, because they are not read."""
         tables, barrier = self._tables, self._barrier
-        tables.writer.write_whole(part, tables.identity, barrier)
+        self._work = tables.writer.write_whole(part, tables.identity, barrier)
         before = None if self._since is None else self._since.rows_present
         if before is not None:
             ranges = (EVERYTHING,) if barrier.completes else decoded(barrier.read_before, self._rows.scan)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedMutation
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.status.job_status import JobCondition, JobSummary
 from airflow_backfill_provider.core.status.split_status import SplitStatus
@@ -163,6 +164,8 @@ class LoggedEpoch(_Response):
     An epoch in the barrier log.
 
     :param committed_at: ``None`` while the epoch is not committed.
+    :param work: what it did with the view's units; ``None`` if units are rows.
+    :param reason: why it computed what it did; empty if it had no choice.
     """
 
     epoch: int
@@ -184,6 +187,8 @@ class LoggedEpoch(_Response):
     rows: int | None
     changes: int | None
     seconds: Mapping[str, float]
+    work: UnitWork | None
+    reason: str
 
     @classmethod
     def of(cls, barrier: Barrier, commit: EpochCommit | None) -> LoggedEpoch:
@@ -210,6 +215,8 @@ class LoggedEpoch(_Response):
             rows=commit.snapshot_read_row_count if commit else None,
             changes=commit.upstream_output_row_count if commit else None,
             seconds=commit.seconds if commit else {},
+            work=commit.work if commit else None,
+            reason=barrier.refresh.reason if barrier.refresh else "",
         )
 
 

@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.epoch.held_up import counted, held_up_before
 from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.job.refresh import ASKED_FOR, PinnedRefresh
+from airflow_backfill_provider.core.job.refresh import ASKED_FOR
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.keys import KeyRange
@@ -243,7 +243,6 @@ class NextEpoch:
     :param waits: whether it leaves the changes of rows that were read before to a later epoch.
     :param changes_after: the offset after which it looks for changes.
     :param needs_changes: whether it writes changes to any table.
-    :param refresh: what it computes to apply them; ``None`` if it is what they touch, or if it applies none.
     :param limit: its rate limit.
     :param replay: its place in the replay of changes that waited; ``None`` if it replays nothing.
     """
@@ -255,13 +254,7 @@ class NextEpoch:
     changes_after: Offset
     needs_changes: bool
     limit: NextLimit
-    refresh: PinnedRefresh | None = None
     replay: ReplayEpoch | None = None
-
-    @property
-    def reads_changes(self) -> bool:
-        """Whether it reads changes of the upstream."""
-        return self.needs_changes and not (self.refresh is not None and self.refresh.whole)
 
 
 def decide_epoch(
@@ -288,17 +281,15 @@ def decide_epoch(
     # without rows in the view, nothing would tell which offset these tables are as of.
     must_publish = completes or (keeps and chunk_offset != inputs.resting_offset) or not (read_before or chunk.parts)
     waits = may_wait and not must_publish
-    # Some strategies take the changes of rows that are not read yet, too.
-    needs_changes = not waits and (bool(read_before) or (keeps and not state.completed))
     return NextEpoch(
         chunk=chunk,
         chunk_offset=chunk_offset,
         completes=completes,
         waits=waits,
         changes_after=inputs.from_offset if waits else inputs.oldest_offset,
-        needs_changes=needs_changes,
+        # Some strategies take the changes of rows that are not read yet, too.
+        needs_changes=not waits and (bool(read_before) or (keeps and not state.completed)),
         limit=limit,
-        refresh=ASKED_FOR if needs_changes and not inputs.settings.needs_changes else None,
         replay=replay,
     )
 
@@ -352,7 +343,7 @@ def next_barrier(
         read_before=tuple(PinnedRange.of(covered, order) for covered in inputs.read_before),
         read_as_of=inputs.read_as_of,
         publishes=not decided.waits,
-        refresh=decided.refresh,
+        refresh=ASKED_FOR if decided.needs_changes and not settings.needs_changes else None,
         older_offset=decided.chunk_offset if chunk.parts and decided.chunk_offset != to_offset else None,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, Epoch
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.epoch.spark_load import load_of_all
 from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
@@ -78,7 +79,8 @@ class EpochRun:
         read = _with_found(writes, counted=counted, present=present)
         state, tables = self.commit_state(self.barrier, read, seconds)
         tables = tables.model_copy(update={"rows_present": present})
-        commit = self.committed(self.barrier, state, tables, replace(writes, seconds=seconds))
+        work = _with_rows_read(writes.work, present)
+        commit = self.committed(self.barrier, state, tables, replace(writes, seconds=seconds, work=work))
         with stage_of(StageKind.COMMIT_LOG).entered(seconds):
             recorded = self.store.record_commit(self.barrier, commit)
         clean_up_after_cancelling(self.store)
@@ -139,6 +141,7 @@ class EpochRun:
             watermark=done.upstream.watermark,
             seconds=writes.seconds,
             load=writes.load,
+            work=writes.work,
             committed_at=self.clock(),
             given_up=done.given_up is not None,
         )
@@ -158,6 +161,13 @@ def _with_found(writes: EpochWrites, *, counted: int | None, present: int | None
     rows = dict(writes.snapshot_rows)
     rows[0] = rows.get(0, 0) + present - counted
     return replace(writes, snapshot_rows=rows)
+
+
+def _with_rows_read(work: UnitWork | None, present: int | None) -> UnitWork | None:
+    """Return what an epoch did; if it does not say what it read again, that was all rows of the upstream."""
+    if work is None or work.rows_read is not None:
+        return work
+    return work.model_copy(update={"rows_read": present})
 
 
 def reported_by(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.datetime) -> EpochReport:

@@ -192,7 +192,8 @@ def _planned_barrier(
     described = upstream.at(inputs.window_end(upstream, newest, limit.rows))
     described.require_same_table(inputs.settings.upstream)
     described.require_as_created(inputs.settings.upstream)
-    if inputs.settings.needs_changes:
+    reads_changes = inputs.settings.needs_changes
+    if reads_changes:
         described.require_changes()
     upstream.require_same_values(inputs.from_offset, described.offset, inputs.settings.upstream)
     if inputs.previous is not None:
@@ -203,14 +204,14 @@ def _planned_barrier(
     chunk = _chunk(tables, inputs, described.offset, newest, may_wait=may_wait, rate_limit=limit.rows)
     decided = decide_epoch(inputs, *chunk, may_wait=may_wait, limit=limit, replay=inputs.replay(newest))
     after = decided.changes_after
-    if decided.reads_changes:
+    if decided.needs_changes and reads_changes:
         # Also if there are no changes: the epoch's position moves past the window.
         upstream.require_kept_values(after, described.offset, inputs.settings.upstream)
     has_changes = depends_on_changes(inputs, decided) and upstream.has_changes(after, described.offset)
     idle = why_idle(inputs, decided, has_changes=has_changes)
     if idle and described.offset == inputs.from_offset:
         return None, idle
-    if decided.reads_changes and not idle:
+    if decided.needs_changes and reads_changes and not idle:
         upstream.require_changes(after, described.offset)
     window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
     return next_barrier(inputs, decided, window, requester=requester, now=now), idle

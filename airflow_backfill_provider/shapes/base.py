@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from airflow_backfill_provider.core.epoch.barrier import Barrier
+    from airflow_backfill_provider.core.epoch.unit_work import UnitWork
     from airflow_backfill_provider.core.job.definition import BackfillJob
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
@@ -150,7 +151,7 @@ class ViewWriter(ABC):
         *,
         repairs: bool,
         since: TableVersions | None,
-    ) -> None:
+    ) -> UnitWork | None:
         """
         Apply changes to the view, once per epoch.
 
@@ -176,7 +177,7 @@ class ViewWriter(ABC):
     @abstractmethod
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
+    ) -> UnitWork | None:
         """
         Apply changes to the view and rewrite the units that a barrier's repair names, in one commit, once per epoch.
 
@@ -186,15 +187,17 @@ class ViewWriter(ABC):
 
         :param changes: the changes; ``None`` if there are none.
         :param since: as in :meth:`write_changes`.
+        :returns: as :meth:`write_changes`.
         """
 
-    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """
         Replace all rows of the view by the query over :meth:`WriterContext.read_set`, in one commit, once per epoch.
 
         For a shape with another ``refresh`` than ``incremental``. Such an epoch does not read the changes.
 
         :param part: the part of the epoch, which names the changes or the repair.
+        :returns: as :meth:`write_changes`.
         :raises NotImplementedError: if the shape computes only what changes touch.
         """
         del part, identity, barrier

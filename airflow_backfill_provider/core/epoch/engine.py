@@ -10,6 +10,7 @@ from typing import Protocol
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.epoch.spark_load import SparkLoad
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions
@@ -26,6 +27,7 @@ class EpochWrites:
     :param seconds: wall-clock seconds of this attempt by stage.
     :param rows_added: rows that the changes add to what was read before; negative if they remove more.
     :param load: Spark's load during this attempt, if it is known.
+    :param work: what it did with the view's units; ``None`` if units are rows, or no change touched one.
     """
 
     snapshot_rows: Mapping[int, int]
@@ -33,6 +35,7 @@ class EpochWrites:
     seconds: dict[str, float] = field(default_factory=dict)
     rows_added: int = 0
     load: SparkLoad | None = None
+    work: UnitWork | None = None
 
 
 @dataclass(frozen=True, slots=True)

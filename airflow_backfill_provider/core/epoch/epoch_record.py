@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.spark_load import SparkLoad
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
 
@@ -50,6 +52,7 @@ class EpochCommit(Frozen):
     :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by name.
     :param seconds: wall-clock seconds by stage.
     :param load: Spark's load during the epoch, if it is known.
+    :param work: what the epoch did with the view's units; ``None`` if its changes touched none, or units are rows.
     :param given_up: whether the epoch was given up, whole or in part; the barrier has the reason.
     """
 
@@ -68,6 +71,7 @@ class EpochCommit(Frozen):
     watermark: dt.datetime
     seconds: dict[str, float]
     load: SparkLoad | None = None
+    work: Annotated[UnitWork | None, Field(exclude_if=lambda work: work is None)] = None
     committed_at: dt.datetime
     given_up: bool = False
 

@@ -38,7 +38,7 @@ from airflow_backfill_provider.core.job.rate_limit import (
     TargetField,
     require_target_of_auto,
 )
-from airflow_backfill_provider.core.job.refresh import Refresh
+from airflow_backfill_provider.core.job.refresh import NO_AUTO, Refresh
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.job.visibility import Visibility
@@ -180,6 +180,13 @@ class BackfillJob(ShownAsYaml):
         *names, last = (f"'{name}'" for name in (AUTO, *kinds.STRATEGIES.names))
         if f"'{value}'" not in (*names, last):
             raise ValueError(f"Input should be {', '.join(names)} or {last}")
+        return value
+
+    @field_validator("refresh", mode="before")
+    @classmethod
+    def _no_auto(cls, value: Any) -> Any:
+        if value == "auto":
+            raise ValueError(NO_AUTO)
         return value
 
     @field_validator("query")

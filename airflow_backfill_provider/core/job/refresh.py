@@ -9,9 +9,6 @@ whole unless a job asks for it.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from airflow_backfill_provider.core.frozen import Frozen
 
@@ -20,16 +17,18 @@ class Refresh(StrEnum):
     """
     What an epoch computes when rows of the upstream changed.
 
-    ``incremental``: the units of the view that the changes touch. ``full``: the whole view. ``auto``: whichever is
-    estimated to cost less in that epoch.
+    ``incremental``: the units of the view that the changes touch. ``full``: the whole view.
     """
 
     INCREMENTAL = "incremental"
     FULL = "full"
-    AUTO = "auto"
 
 
 INCREMENTAL_ONLY = frozenset({Refresh.INCREMENTAL})
+
+NO_AUTO = (
+    "auto is not supported: no measurement says yet when to compute the whole view costs less; use incremental or full"
+)
 
 WAY_OUT = "or keep the query and set refresh: full, which computes the whole view whenever rows change"
 """The advice for a query that only ``full`` accepts."""
@@ -41,15 +40,10 @@ class PinnedRefresh(Frozen):
 
     :param whole: whether it computes the whole view.
     :param reason: why, for people.
-    :param changed_rows: about how many rows of the upstream changed in the window, by its log; ``None`` if the choice
-        does not depend on it.
-    :param rows: about how many rows the upstream has, likewise.
     """
 
     whole: bool
     reason: str
-    changed_rows: Annotated[int | None, Field(exclude_if=lambda rows: rows is None)] = None
-    rows: Annotated[int | None, Field(exclude_if=lambda rows: rows is None)] = None
 
 
 ASKED_FOR = PinnedRefresh(whole=True, reason="the job asks for refresh: full")

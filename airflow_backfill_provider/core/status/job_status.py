@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
+from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
@@ -99,6 +100,9 @@ class JobSummary(BaseModel):
         or rebuilt.
     :param verification_waits: whether a verification is requested; the next epoch's application carries it out.
     :param verification_problem: why the table of verifications cannot be read; ``None`` if it can.
+    :param work: what the newest epochs did to apply changes, if the view consists of groups or is computed whole: per
+        epoch the touched units, the rows that were read again and the technique, and how they compare. Otherwise
+        ``None``.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
         are about the view that is served meanwhile.
     """
@@ -148,6 +152,7 @@ class JobSummary(BaseModel):
     verified: VerifiedState | None = None
     verification_waits: bool = False
     verification_problem: str | None = None
+    work: RecentWork | None = None
     rebuild: JobSummary | None = None
 
 
@@ -285,6 +290,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verified=None if lost_view else verified,
         verification_waits=verification_waits,
         verification_problem=verification_problem,
+        work=recent_work(barriers, commits),
     )
 
 

@@ -1,9 +1,16 @@
 // The history of a job: its barrier log page by page, newest first, and the changes of its settings.
 
 import { jobPath, read } from "./api.js";
-import { count, duration, MUTATIONS, time } from "./format.js";
+import { count, duration, MUTATIONS, plural, time } from "./format.js";
 import { Notice } from "./components.js";
 import { Fragment, h, Link, useEffect, useState } from "./react.js";
+
+/** What an epoch did with the view's units: which it wrote, how, what it read again for that, and why. */
+const workOf = ({ work, reason }) =>
+  (work.units === undefined || work.units === null ? "The whole view" : plural(work.units, "unit")) +
+  ` by ${work.technique}` +
+  (work.rows_read === undefined || work.rows_read === null ? "" : `, ${plural(work.rows_read, "row")} read again`) +
+  (reason ? `; ${reason}` : "");
 
 const Mutations = ({ epoch }) =>
   h(
@@ -17,6 +24,7 @@ const Mutations = ({ epoch }) =>
       ),
     ),
     epoch.rate_limit_reason && h("div.bf-muted", `At most ${count(epoch.rate_limit)} rows, ${epoch.rate_limit_reason}`),
+    epoch.work && h("div.bf-muted", workOf(epoch)),
     ...epoch.warnings.map((warning) => h("div.bf-warning", { key: warning }, warning)),
   );
 

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
@@ -55,10 +56,10 @@ class FullWriter(ViewWriter):
         *,
         repairs: bool,
         since: TableVersions | None,
-    ) -> None:
+    ) -> UnitWork:
         """Compute the whole view, whatever changed."""
         del changes, repairs, since
-        self.write_whole(CHANGES, identity, barrier)
+        return self.write_whole(CHANGES, identity, barrier)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -71,12 +72,13 @@ class FullWriter(ViewWriter):
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
+    ) -> UnitWork:
         """Compute the whole view, whatever is to be repaired."""
         del changes, since
-        self.write_whole(REPAIR, identity, barrier)
+        return self.write_whole(REPAIR, identity, barrier)
 
-    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """Replace all rows of the view by the query over all rows of the upstream."""
         fresh = self._context.run(self._context.read_set(barrier, with_chunk=False))
         replace_view(self._context.view, fresh, part, identity, barrier)
+        return UnitWork(technique=WHOLE)

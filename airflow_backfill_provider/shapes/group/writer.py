@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
@@ -65,34 +66,37 @@ class SliceWriter(ViewWriter):
         *,
         repairs: bool,
         since: TableVersions | None,
-    ) -> None:
+    ) -> UnitWork:
         """Replace the units of the old and of the new images of the changed rows."""
         del repairs, since
-        self._replace(self._slices.touched(changes), CHANGES, identity, barrier)
+        return self._replace(self._slices.touched(changes), CHANGES, identity, barrier)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
         """Append the groups of all of history, which is one part."""
         del since
-        self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
+        fresh = self._context.run(without_pushdown(rows))
+        # Once history is read, its last part has no rows; the row of an aggregate over nothing is not one of the view.
+        self._context.view.append(fresh.limit(0) if barrier.read_before else fresh, part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
+    ) -> UnitWork:
         """Replace the chosen units and those of the changes."""
         del since
         touched = units_to_repair(self._context, self._slices, self._query, barrier)
         if changes is not None:
             touched = touched.unionAll(self._slices.touched(changes)).distinct()
-        self._replace(touched, REPAIR, identity, barrier)
+        return self._replace(touched, REPAIR, identity, barrier)
 
-    def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+    def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """Compute units anew, and replace them; each is found once, because several statements read them."""
         units = touched.persist()
         try:
             fresh = self._slices.of_units(units, barrier)
             outputs = self._slices.outputs_in(fresh.schema)
             self._context.view.replace_units(fresh, units.toDF(*outputs), outputs, part, identity, barrier)
+            return UnitWork(technique=self._query.technique, units=units.count() if outputs else 1)
         finally:
             units.unpersist()
