@@ -74,6 +74,23 @@ class Units:
     hashed_outputs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """
+    How a finished view is kept up to date, in words for the dry run.
+
+    :param technique: the name of the technique.
+    :param reason: why it is used.
+    :param reads: what an epoch with changes reads.
+    :param writes: what it writes.
+    """
+
+    technique: str
+    reason: str
+    reads: str
+    writes: str
+
+
 class ShapedQuery(ABC):
     """A query that a shape has parsed; pure, and the same for the same text."""
 
@@ -145,6 +162,10 @@ class ShapedQuery(ABC):
 
         A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
         """
+
+    def upkeep(self) -> Upkeep | None:
+        """Return how a finished view is kept up to date; by default nothing is told: each changed row is merged."""
+        return None
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """

@@ -77,6 +77,7 @@ WITHOUT = {
     "sources/numbered_files.py": Untested("an interface", f"{ENGINE}/test_snapshot.py"),
     "shapes/expressions.py": Untested("checks of whole queries", "tests/unit/shapes/row/test_query.py"),
     "shapes/token_lists.py": Untested("lists of tokens of whole queries", "tests/unit/shapes/test_levels.py"),
+    "shapes/group/upkeep.py": Untested("texts of plans", "tests/unit/jobs/planning/test_plan_text.py"),
     "shapes/full/reading.py": Untested("readings of whole queries", "tests/unit/shapes/full/test_query.py"),
     "shapes/full/refusals.py": Untested("texts of refusals", "tests/unit/shapes/full/test_query.py"),
     "shapes/group/calls.py": Untested("calls in whole queries", "tests/unit/shapes/group/test_orders.py"),

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, initial_settings_of
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
 from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
@@ -21,6 +22,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import ChunkInputs
@@ -47,6 +49,10 @@ class BackfillPlan(BaseModel):
     :param rate_limit_reason: why the next epoch has this limit; empty if it is that in the settings.
     :param parallelism: the number of task runs that share an epoch.
     :param last_epochs: what epochs do after all rows are read, before the view is finished; empty if nothing.
+    :param technique: how a finished view of groups is kept up to date, or one that is computed whole; empty for others.
+    :param technique_reason: why.
+    :param refresh_reads: what an epoch with changes reads of a finished view's upstream.
+    :param refresh_writes: what it writes.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
     """
 
@@ -69,6 +75,10 @@ class BackfillPlan(BaseModel):
     parallelism: int
     epochs: int | None
     last_epochs: str = ""
+    technique: str = ""
+    technique_reason: str = ""
+    refresh_reads: str = ""
+    refresh_writes: str = ""
     first_epoch_files: int
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
@@ -115,6 +125,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         if outlook.reads
         else None,
         last_epochs=outlook.last_epochs,
+        **_upkeep(job),
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
@@ -221,6 +232,19 @@ def _outlook(
         parts=plan.parts,
         last_epochs="" if state.completed else strategy.last_epochs(replay),
     )
+
+
+def _upkeep(job: BackfillJob) -> dict[str, str]:
+    """Return the fields of a plan that say how the finished view is kept up to date."""
+    found = query_of(job).upkeep()
+    if found is None:
+        return {}
+    return {
+        "technique": found.technique,
+        "technique_reason": found.reason,
+        "refresh_reads": found.reads,
+        "refresh_writes": found.writes,
+    }
 
 
 def _changes_since(backfill: Backfill, previous: Barrier | None) -> list[JobSettings]:

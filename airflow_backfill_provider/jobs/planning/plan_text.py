@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.epoch.unit_work import WHOLE
 from airflow_backfill_provider.core.job.rate_limit import described_limit
 from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.inputs import BYTES_PER_SECOND, SECONDS_PER_APPLICATION
+
+_NO_BREAK_EVEN = (
+    "not known: no benchmark says yet from how many changes on refresh: full costs less; it does for small tables"
+)
 
 COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "applications", "hours")
 
@@ -76,6 +81,19 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         facts.append(("next epoch", first))
     if plan.last_epochs:
         facts.append(("afterwards", plan.last_epochs))
+    return [*facts, *_upkeep(plan)]
+
+
+def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
+    """Return how a finished view of groups is kept up to date, or one that is computed whole."""
+    if not plan.technique:
+        return []
+    facts = [
+        ("technique", f"{plan.technique}: {plan.technique_reason}"),
+        ("each epoch", f"reads {plan.refresh_reads} ({text.rows(plan.rows)}), and writes {plan.refresh_writes}"),
+    ]
+    if plan.technique != WHOLE:
+        facts.append(("break-even", _NO_BREAK_EVEN))
     return facts
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.unit_work import WHOLE
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import RELATION, quote
 from airflow_backfill_provider.core.scan.keys import KeyOrder
@@ -36,10 +37,17 @@ from airflow_backfill_provider.shapes.full.refusals import unsupported
 from airflow_backfill_provider.shapes.functions import AGGREGATES, called_functions, identifier_clauses
 from airflow_backfill_provider.shapes.group.steps import Step, aggregate_operator
 from airflow_backfill_provider.shapes.levels import Level, LevelRules, query_levels
-from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, ShapedQuery, Units
+from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, ShapedQuery, Units, Upkeep
 from airflow_backfill_provider.shapes.query_text import QueryText, read_query
 
 _RULES = LevelRules(unsupported, {"aggregate": aggregate_operator})
+
+_WHOLE_VIEW = Upkeep(
+    technique=WHOLE,
+    reason="the job asks for refresh: full",
+    reads="all rows of the upstream, and no changes",
+    writes="the whole view in one commit; if it has a change feed, only the rows that differ",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,10 @@ class FullQuery(ShapedQuery):
             refuse_order(read_query(self.text).tokens, key)
         else:
             require_known_orders(self.steps, key)
+
+    def upkeep(self) -> Upkeep:
+        """Return that the whole view is computed."""
+        return _WHOLE_VIEW
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """Return all columns with floating-point numbers, if anything is computed from several rows."""

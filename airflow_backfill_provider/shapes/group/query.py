@@ -42,6 +42,7 @@ from airflow_backfill_provider.shapes.group.steps import (
 )
 from airflow_backfill_provider.shapes.group.texts import query_text, slice_text, unit_text
 from airflow_backfill_provider.shapes.group.units import Units, common_terms, units_of
+from airflow_backfill_provider.shapes.group.upkeep import upkeep_of
 from airflow_backfill_provider.shapes.levels import LevelRules, query_levels
 from airflow_backfill_provider.shapes.query_text import read_query
 
@@ -109,6 +110,10 @@ class GroupQuery(queries.ShapedQuery):
     def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of which the writer needs the values before a change: those of its units and filters."""
         return self.columns_of(available)
+
+    def upkeep(self) -> queries.Upkeep | None:
+        """Return how the view is kept up to date."""
+        return upkeep_of(self)
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """Return all columns with floating-point numbers, if anything is computed from several rows."""

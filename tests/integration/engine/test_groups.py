@@ -129,6 +129,20 @@ def test_an_aggregate_over_all_rows_has_one_row_even_over_nothing(lakehouse: Lak
     lakehouse.assert_equals_query(truth(query))
 
 
+def test_an_aggregate_over_all_rows_has_one_row_if_rows_change_before_it_is_finished(lakehouse: Lakehouse) -> None:
+    """The epoch that finishes the view reads no rows of history, and an aggregate gives a row over nothing."""
+    query = "SELECT count(*) AS n, sum(amount) AS total FROM upstream"
+    lakehouse.make_upstream(COLUMNS)
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'c', 'p', 2, NULL FROM range(3)")
+    lakehouse.create(query=query)
+    lakehouse.sql("INSERT INTO {upstream} SELECT 10 + id, 'c', 'p', 2, NULL FROM range(3)")
+    lakehouse.finish()
+    lakehouse.assert_equals_query(truth(query))
+    work = lakehouse.backfill.read().status().work
+    assert work is not None
+    assert [(done.technique, done.units, done.rows_read) for done in work.epochs] == [("slice", 1, 6)]
+
+
 def test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written(orders: Lakehouse) -> None:
     """A repair names units, and a change that leaves a group as it is writes nothing."""
     query = "SELECT customer, max(amount) AS most FROM upstream GROUP BY customer"

@@ -5,8 +5,14 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import (
+    ChangeDataFeedDisabledError,
+    InvalidJobError,
+    JobNotCreatedError,
+    UpstreamReplacedError,
+)
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.backfill import Backfill
@@ -117,3 +123,27 @@ def test_a_plan_refuses_what_the_next_epoch_would_refuse(created):
     created.orders.add(1)
     with pytest.raises(UpstreamReplacedError, match="rebuild the job"):
         make_plan(created.backfill)
+
+
+@pytest.mark.parametrize(
+    ("job", "technique", "reads"),
+    [
+        ({"query": "SELECT amount, count(*) AS n FROM upstream GROUP BY amount"}, "slice", "the touched groups"),
+        ({"query": "SELECT count(*) AS n FROM upstream"}, "slice", "the changes, and all rows of the upstream again"),
+        ({"query": "SELECT count(*) AS n FROM upstream", "refresh": "full"}, "full", "and no changes"),
+        ({}, "", ""),
+    ],
+)
+def test_a_plan_says_how_the_view_will_be_kept_up_to_date(lake, job, technique, reads):
+    backfilling = planned(lake, range(3), **{"rate_limit": None, **job})
+    plan = make_plan(backfilling.backfill)
+    assert plan.technique == technique
+    assert reads in plan.refresh_reads
+
+
+def test_a_plan_over_an_upstream_without_change_feed_is_made_if_the_view_is_computed_whole(lake):
+    backfilling = planned(lake, range(3), rate_limit=None, refresh="full")
+    DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    assert make_plan(backfilling.backfill).technique == "full"
+    with pytest.raises(ChangeDataFeedDisabledError):
+        make_plan(Backfill(backfilling.job.model_copy(update={"refresh": "incremental"})))

@@ -118,3 +118,19 @@ def test_each_strategy_has_a_row_of_costs_with_a_value_for_each_column():
     )
     assert {len(row) for row in costs} == {len(COST_COLUMNS)}
     assert "50 MB/s" in describe_plan(plan_of()).basis
+
+
+def test_a_plan_of_groups_says_how_the_view_is_kept_and_that_no_break_even_is_known():
+    """A number that nothing has measured would be believed."""
+    how = {
+        "technique": "slice",
+        "technique_reason": "the groups that changes touch are computed anew",
+        "refresh_reads": "the changes, and all rows again",
+        "refresh_writes": "the rows that differ",
+    }
+    found = facts(**how)
+    assert found["technique"] == "slice: the groups that changes touch are computed anew"
+    assert found["each epoch"] == "reads the changes, and all rows again (1,000 rows), and writes the rows that differ"
+    assert found["break-even"].startswith("not known: no benchmark says yet")
+    assert "break-even" not in facts(**{**how, "technique": "full"})
+    assert "technique" not in facts()
