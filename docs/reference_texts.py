@@ -10,6 +10,7 @@ JOB_TYPES = {
     "upstream": "mapping, see below",
     "materialized_view": "absolute path or URI, or `catalog.schema.table`",
     "view_path": "absolute path or URI",
+    "refresh": "`incremental` or `full`",
     "query": "text",
     "strategy": "`auto`, `snapshot`, `no_shuffle`, `arrangement`, `cdc` or `source`",
     "vnode_count": "whole number, 1 to 32768",

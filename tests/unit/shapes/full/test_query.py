@@ -8,6 +8,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.refresh import WAY_OUT
 from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.shapes.full.query import check_full_query
+from docs.blocks import run_by
 
 ACCEPTED = [
     "SELECT a, count(*) AS n FROM upstream GROUP BY ROLLUP (a, b)",
@@ -20,6 +21,16 @@ ACCEPTED = [
     "SELECT id FROM upstream UNION ALL SELECT parent FROM upstream",
     "SELECT explode(tags) AS tag FROM upstream",
 ]
+
+
+PAGE = run_by("tests/unit/shapes/full/test_query.py", "docs/concepts/query.md")
+
+
+def test_the_queries_of_the_page_are_accepted_with_this_key() -> None:
+    queries = [query for block in PAGE for query in block.text.strip().split("\n\n")]
+    assert len(queries) == 3
+    for query in queries:
+        check_full_query(query).require_orders(["order_id"])
 
 
 @pytest.mark.parametrize("query", ACCEPTED)
