@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.refresh import WAY_OUT, Refresh
+from airflow_backfill_provider.core.refresh import WAY_OUT, Refresh
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.scan import Scan

@@ -307,8 +307,6 @@ def new_settings(
 def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> ResolvedUpstream:
     """Return the upstream's identity and the columns that the job uses; refuse columns that cannot work."""
     described.require_usable()
-    if shape_of(job).needs_changes:
-        described.require_changes()
     names = list(described.types)
     for field_name, chosen in (
         ("upstream.key", [column.column for column in job.upstream.key]),

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.job.refresh import INCREMENTAL_ONLY, Refresh
 from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.refresh import INCREMENTAL_ONLY, Refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -78,8 +78,12 @@ def _require_changes(job: BackfillJob, shape: JobShape, upstream: Source, descri
     Refuse an upstream whose changes do not say what the query's shape needs to know of them.
 
     :raises InvalidJobError: with what they lack.
+    :raises UpstreamError: if they cannot be read.
     """
-    if upstream.may_be_cleared and shape.needs_changes and not shape.has_keys:
+    if not shape.needs_changes:
+        return
+    described.require_changes()
+    if upstream.may_be_cleared and not shape.has_keys:
         raise InvalidJobError(
             f"query: all rows of {upstream.location} may be removed at once (TRUNCATE), and a view of shape "
             f"{shape.name} does not have the rows to remove; {_THROUGH_A_ROW_VIEW}"

@@ -57,7 +57,7 @@ WITHOUT = {
     "core/status/alarm.py": Untested("a value without rules", "tests/unit/core/status/test_watchdog.py"),
     "core/epoch/engine.py": Untested("a protocol, and values without rules", None),
     "core/epoch/unit_work.py": Untested("a value without rules", "tests/unit/core/status/test_recent_work.py"),
-    "core/job/refresh.py": Untested("values without rules", None),
+    "core/refresh.py": Untested("values without rules", None),
     "core/job/succession.py": Untested("values without rules", None),
     "sources/shared/unreadable_records.py": Untested("two names", None),
     "sources/append_only/definition.py": fields_of("tests/unit/sources/shared/file_log/test_definition.py"),

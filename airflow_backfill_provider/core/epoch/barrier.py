@@ -22,9 +22,9 @@ from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
-from airflow_backfill_provider.core.job.refresh import PinnedRefresh
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.sql import RELATION
+from airflow_backfill_provider.core.refresh import PinnedRefresh
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions

@@ -38,11 +38,11 @@ from airflow_backfill_provider.core.job.rate_limit import (
     TargetField,
     require_target_of_auto,
 )
-from airflow_backfill_provider.core.job.refresh import NO_AUTO, Refresh
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
+from airflow_backfill_provider.core.refresh import NO_AUTO, Refresh
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 
@@ -102,7 +102,7 @@ class BackfillJob(ShownAsYaml):
         ``catalog.schema.table``. Under the name, the view is registered in the catalog.
     :param refresh: what an epoch computes when rows changed: ``incremental``, the default, what they touch; ``full``
         the whole view, also of queries that cannot be kept up to date otherwise; see
-        :class:`~airflow_backfill_provider.core.job.refresh.Refresh`.
+        :class:`~airflow_backfill_provider.core.refresh.Refresh`.
     :param query: Spark SQL over the relation ``upstream``, of one of the registered shapes.
     :param strategy: how history is read; ``auto`` chooses when the job is created, by the statistics of the upstream's
         files.

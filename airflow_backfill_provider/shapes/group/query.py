@@ -113,7 +113,7 @@ class GroupQuery(queries.ShapedQuery):
 
     def upkeep(self) -> queries.Upkeep | None:
         """Return how the view is kept up to date."""
-        return upkeep_of(self)
+        return upkeep_of(self.technique, is_global=self.is_global)
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """Return all columns with floating-point numbers, if anything is computed from several rows."""

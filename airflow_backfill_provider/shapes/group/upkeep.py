@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from airflow_backfill_provider.shapes.queries import Upkeep
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.shapes.group.query import GroupQuery
 
 _SLICE = "slice"
 
@@ -26,8 +21,12 @@ _TOUCHED = Upkeep(
 )
 
 
-def upkeep_of(query: GroupQuery) -> Upkeep | None:
-    """Return how a query's view is kept up to date; ``None`` if its technique has no words here."""
-    if query.technique != _SLICE:
+def upkeep_of(technique: str, *, is_global: bool) -> Upkeep | None:
+    """
+    Return how a view is kept up to date; ``None`` if its technique has no words here.
+
+    :param is_global: whether the view is one group.
+    """
+    if technique != _SLICE:
         return None
-    return _ONE_GROUP if query.is_global else _TOUCHED
+    return _ONE_GROUP if is_global else _TOUCHED

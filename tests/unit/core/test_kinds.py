@@ -13,9 +13,9 @@ import pytest
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.job.refresh import INCREMENTAL_ONLY, Refresh
 from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.kinds import SHAPES, SOURCES, STRATEGIES, Kinds, shape_of
+from airflow_backfill_provider.core.refresh import INCREMENTAL_ONLY, Refresh
 from tests.builders import job_fields
 
 

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, ChangeFeedGapError
-from airflow_backfill_provider.core.job.refresh import ASKED_FOR
+from airflow_backfill_provider.core.refresh import ASKED_FOR
 from tests.property.backfilling import Backfilling
 from tests.unit.protocol.inject_helpers import clean_up, over
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
-from airflow_backfill_provider.core.job.refresh import ASKED_FOR
+from airflow_backfill_provider.core.refresh import ASKED_FOR
 from airflow_backfill_provider.core.status.recent_work import MOST_EPOCHS, described, recent_work, trend
 from tests.builders import barrier_of, commit_of
 

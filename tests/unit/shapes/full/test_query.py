@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.refresh import WAY_OUT
 from airflow_backfill_provider.core.kinds import shape_of
+from airflow_backfill_provider.core.refresh import WAY_OUT
 from airflow_backfill_provider.shapes.full.query import check_full_query
 from docs.blocks import run_by
 
