@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
+from faults.mutants.killers import (
+    FULL_ORDERS,
+    GROUP_ORDERS,
+    GROUP_TEXTS,
+    GROUP_UNITS,
+    GROUP_VIEWS,
+    PLAN_CHECK,
+    REFRESH,
+)
 from faults.mutants.mutant import Mutant
 
 _PACKAGE = "airflow_backfill_provider/shapes/group"
+_FULL = "airflow_backfill_provider/shapes/full"
 
 MUTANTS = (
     Mutant(
@@ -44,5 +53,42 @@ MUTANTS = (
         old="return all(meanings & wanted for wanted in identity)",
         new="return any(meanings & wanted for wanted in identity)",
         killers=(f"{GROUP_ORDERS}::test_an_order_needs_every_column_of_the_key",),
+    ),
+    Mutant(
+        name="last-part-gives-a-row-over-nothing",
+        breaks="The last part of history has no rows, and an aggregate over it adds a second row to the view.",
+        invariant="I1",
+        file=f"{_PACKAGE}/writer.py",
+        old="fresh.limit(0) if barrier.read_before else fresh",
+        new="fresh",
+        killers=(f"{GROUP_VIEWS}::test_an_aggregate_over_all_rows_has_one_row_if_rows_change_before_it_is_finished",),
+        spark=True,
+    ),
+    Mutant(
+        name="order-known-after-rollup",
+        breaks="Rows of a query with ROLLUP are taken for identified by the key, so results depend on their order.",
+        invariant="I6",
+        file=f"{_FULL}/orders.py",
+        old='level.select.args.get("laterals") or grains(level.select) or called',
+        new='level.select.args.get("laterals") or called',
+        killers=(f"{FULL_ORDERS}::test_an_order_in_which_rows_may_be_equal_is_refused",),
+    ),
+    Mutant(
+        name="other-rows-beside-several-readings",
+        breaks="A query that reads the upstream twice may read rows of its own beside it.",
+        invariant="I6",
+        file="airflow_backfill_provider/spark/plan_check.py",
+        old="sum(node.name in _ROWS for node in found) != bound",
+        new="sum(node.name in _ROWS for node in found) < bound",
+        killers=(f"{PLAN_CHECK}::test_only_a_shape_that_announces_it_may_read_the_upstream_several_times",),
+    ),
+    Mutant(
+        name="changes-needed-by-all-shapes",
+        breaks="A job that computes its view whole is refused once old versions are gone from the upstream's log.",
+        invariant="I6",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="if decided.needs_changes and reads_changes and not idle:",
+        new="if decided.needs_changes and not idle:",
+        killers=(f"{REFRESH}::test_versions_that_the_log_no_longer_has_are_not_missed",),
     ),
 )

@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, StringType, Struc
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.refresh import WAY_OUT
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 
 _BINARY = "UTF8_BINARY"
@@ -25,7 +26,7 @@ def require_unit_types(schema: StructType, outputs: Sequence[str]) -> None:
     for name in outputs:
         field = types[name.lower()]
         if problem := _problem(field.dataType):
-            raise InvalidJobError(f"query: it groups by {quote(field.name)}, {problem}")
+            raise InvalidJobError(f"query: it groups by {quote(field.name)}, {problem}; {WAY_OUT}")
 
 
 def require_exact_texts(schema: StructType) -> None:
