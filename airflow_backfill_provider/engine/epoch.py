@@ -244,9 +244,17 @@ class EpochEvaluator:
         self._work = tables.writer.write_whole(part, tables.identity, barrier)
         before = None if self._since is None else self._since.rows_present
         if before is not None:
-            ranges = (EVERYTHING,) if barrier.completes else decoded(barrier.read_before, self._rows.scan)
-            present = tables.account.count(barrier.upstream.to_offset, ranges)
-            self._measured = replace(NO_CHANGES, rows_added=present - before)
+            self._measured = replace(NO_CHANGES, rows_added=self._rows_with_changes() - before)
+
+    def _rows_with_changes(self) -> int:
+        """Return the number of read rows with the changes, from the log if it is exact there."""
+        barrier, account = self._barrier, self._tables.account
+        if not barrier.completes:
+            return account.count(barrier.upstream.to_offset, decoded(barrier.read_before, self._rows.scan))
+        bounds = account.bounds(barrier.upstream.to_offset, (EVERYTHING,))
+        if bounds.at_least == bounds.at_most:
+            return bounds.at_least
+        return account.count(barrier.upstream.to_offset, (EVERYTHING,))
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""

@@ -158,6 +158,8 @@ class ViewWriter(ABC):
         :param repairs: whether the view may have foreign rows, which a repair removes.
         :param since: the tables' versions after the previous epoch, which are the same for every attempt; ``None`` if
             there was none.
+        :returns: what it did with the view's units, the same for every attempt; ``None`` if units are rows. Without
+            ``rows_read``, it read all rows of the upstream again.
         """
 
     @abstractmethod
