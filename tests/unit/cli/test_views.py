@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
+from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
 from airflow_backfill_provider.core.status.job_status import job_status
+from airflow_backfill_provider.core.status.recent_work import recent_work
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from tests.builders import NOW, barrier_of, commit_of, settings_of
 
@@ -62,6 +64,17 @@ def test_the_status_of_a_replay_says_when_it_ends(number, said):
     console = Console(file=io.StringIO(), width=200)
     show_status(late_status().model_copy(update={"replay_epoch": number}), console)
     assert f"replay      epoch {number} {said}" in console.file.getvalue()
+
+
+def test_a_status_says_what_the_newest_epoch_did_with_units_and_is_silent_for_rows():
+    console = Console(file=io.StringIO(), width=200)
+    show_status(late_status(), console)
+    assert "work" not in console.file.getvalue()
+    barrier = barrier_of()
+    done = UnitWork(technique="slice", units=12, rows_read=1_000)
+    work = recent_work([barrier], [commit_of(barrier, work=done)])
+    show_status(late_status().model_copy(update={"work": work}), console)
+    assert "work        epoch 1 wrote 12 units by slice, 1,000 rows read again" in console.file.getvalue()
 
 
 def test_the_view_suits_the_output():
