@@ -163,6 +163,15 @@ class ShapedQuery(ABC):
         A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
         """
 
+    def unit_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """
+        Return the upstream's columns whose values identify a unit; none, the default, if expressions do.
+
+        :param available: the upstream's columns.
+        """
+        del available
+        return ()
+
     def upkeep(self) -> Upkeep | None:
         """Return how a finished view is kept up to date; by default nothing is told: each changed row is merged."""
         return None

@@ -321,6 +321,15 @@ class Source(ABC):
         ``lake/files/key_index.py`` has what an index over Arrow tables needs.
         """
 
+    def largest_group(self, offset: Offset, columns: Sequence[str]) -> int | None:
+        """
+        Return how many rows the largest group by some columns has as of an offset, without Spark; for the dry run.
+
+        :returns: ``None``, the default, if that cannot be known, or not in seconds.
+        """
+        del offset, columns
+        return None
+
     def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> int | None:
         """
         Return how many of a job's rows lie in some ranges of keys as of an offset, without reading them on Spark.

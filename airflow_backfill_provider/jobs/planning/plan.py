@@ -53,6 +53,8 @@ class BackfillPlan(BaseModel):
     :param technique_reason: why.
     :param refresh_reads: what an epoch with changes reads of a finished view's upstream.
     :param refresh_writes: what it writes.
+    :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
+        filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
     """
 
@@ -79,6 +81,7 @@ class BackfillPlan(BaseModel):
     technique_reason: str = ""
     refresh_reads: str = ""
     refresh_writes: str = ""
+    largest_unit: int | None = None
     first_epoch_files: int
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
@@ -126,6 +129,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         else None,
         last_epochs=outlook.last_epochs,
         **_upkeep(job),
+        largest_unit=upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types))),
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),

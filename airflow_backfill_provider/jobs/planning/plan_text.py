@@ -92,6 +92,9 @@ def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
         ("technique", f"{plan.technique}: {plan.technique_reason}"),
         ("each epoch", f"reads {plan.refresh_reads} ({text.rows(plan.rows)}), and writes {plan.refresh_writes}"),
     ]
+    if plan.largest_unit is not None and plan.rows:
+        share = text.percent(plan.largest_unit / plan.rows)
+        facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}; a change of it computes all of these"))
     if plan.technique != WHOLE:
         facts.append(("break-even", _NO_BREAK_EVEN))
     return facts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
@@ -19,6 +21,18 @@ def read_rows(table: DeltaTable, columns: str = "*", *, where: str = "", ending:
     query = f"SELECT {columns} FROM delta_table{condition} {ending}"  # noqa: S608 - the callers quote texts
     found = QueryBuilder().register("delta_table", table).execute(query)
     return pa.table(found.read_all())
+
+
+def largest_group(table: DeltaTable, columns: Sequence[str]) -> int:
+    """Return the number of rows of the largest group by some columns of an open table's version."""
+    names = ", ".join(_quoted(name) for name in columns)
+    groups = f"SELECT count(*) AS n FROM delta_table GROUP BY {names}"  # noqa: S608 - names are quoted
+    found = QueryBuilder().register("delta_table", table).execute(f"SELECT max(n) AS n FROM ({groups})")  # noqa: S608
+    return int(pa.table(found.read_all())["n"][0].as_py() or 0)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def text_literal(value: str) -> str:

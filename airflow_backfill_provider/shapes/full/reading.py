@@ -56,7 +56,10 @@ def parsed(query: QueryText) -> exp.Query:
     :raises InvalidJobError: if it is no single query, or has what no query may have.
     """
     tokens = list(query.tokens)
-    if any(token.token_type == TokenType.SEMICOLON for token in tokens) or sum(depth_step(token) for token in tokens) != 0:
+    if (
+        any(token.token_type == TokenType.SEMICOLON for token in tokens)
+        or sum(depth_step(token) for token in tokens) != 0
+    ):
         raise InvalidJobError(_ONE_QUERY)
     try:
         trees = sqlglot.Dialect.get_or_raise("spark").parser().parse(tokens, query.text)

@@ -40,6 +40,7 @@ from airflow_backfill_provider.shapes.group.steps import (
     require_divided,
     step_of,
 )
+from airflow_backfill_provider.shapes.group.terms import column
 from airflow_backfill_provider.shapes.group.texts import query_text, slice_text, unit_text
 from airflow_backfill_provider.shapes.group.units import Units, common_terms, units_of
 from airflow_backfill_provider.shapes.group.upkeep import upkeep_of
@@ -110,6 +111,14 @@ class GroupQuery(queries.ShapedQuery):
     def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of which the writer needs the values before a change: those of its units and filters."""
         return self.columns_of(available)
+
+    def unit_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return the upstream's columns that the units are divided by, if these are plain columns of it."""
+        units = self.units_with(available)
+        columns = {column(name): name for name in available}
+        found = [columns.get(one.meaning) for one in units.terms]
+        is_plain = units.first == 0 and None not in found
+        return tuple(name for name in found if name is not None) if is_plain else ()
 
     def upkeep(self) -> queries.Upkeep | None:
         """Return how the view is kept up to date."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.files.rows import largest_group
 from airflow_backfill_provider.lake.tables.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.lake.tables.rows_in_ranges import RowsInRanges
@@ -20,6 +22,9 @@ from airflow_backfill_provider.sources.delta.numbered_files import DeltaNumbered
 from airflow_backfill_provider.sources.delta.versioned import VersionedSource
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.numbered_files import NumberedFiles
+
+_COUNTED_ROWS = 5_000_000
+"""The most rows whose groups are counted for a dry run; it takes about a second."""
 
 
 class DeltaSource(VersionedSource):
@@ -64,6 +69,15 @@ class DeltaSource(VersionedSource):
         """Return the data files with the number of rows that a job reads from each, and an index of exact keys."""
         vnodes = JobVnodes.of(settings.definition, settings.types)
         return chunk_files(self.files_at(offset), settings.key_order, vnodes)
+
+    def largest_group(self, offset: Offset, columns: Sequence[str]) -> int | None:
+        """Count the groups of a table that is small enough; ``None`` for others, and if deltalake cannot read it."""
+        if not columns or self.row_count(offset) > _COUNTED_ROWS:
+            return None
+        try:
+            return largest_group(self.files_at(offset).table, columns)
+        except (DeltaError, ValueError, OSError, pa.ArrowException):
+            return None
 
     def rows_in(self, settings: JobSettings, offset: Offset, ranges: Sequence[KeyRange]) -> int | None:
         """Return how many rows lie in some ranges, by the log and the keys of the files that the ranges cut."""

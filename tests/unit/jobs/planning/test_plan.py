@@ -141,6 +141,25 @@ def test_a_plan_says_how_the_view_will_be_kept_up_to_date(lake, job, technique, 
     assert reads in plan.refresh_reads
 
 
+@pytest.mark.parametrize(
+    ("query", "largest"),
+    [
+        ("SELECT amount, count(*) AS n FROM upstream GROUP BY amount", 4),
+        ("SELECT `AMOUNT` AS a, status, count(*) AS n FROM upstream u GROUP BY u.amount, status", 3),
+        ("SELECT amount % 2 AS odd, count(*) AS n FROM upstream GROUP BY 1", None),
+        ("SELECT count(*) AS n FROM upstream", None),
+        ("SELECT id FROM upstream", None),
+    ],
+)
+def test_a_plan_counts_the_largest_unit_if_plain_columns_divide_the_rows(lake, query, largest):
+    """Rows of one large group are all computed again by each change of one of them."""
+    backfilling = planned(lake, rate_limit=None, query=query)
+    backfilling.orders.add(0, 1, 2, amount=7)
+    backfilling.orders.add(3, amount=7, status=None)
+    backfilling.orders.add(4, 5, amount=8)
+    assert make_plan(backfilling.backfill).largest_unit == largest
+
+
 def test_a_plan_over_an_upstream_without_change_feed_is_made_if_the_view_is_computed_whole(lake):
     backfilling = planned(lake, range(3), rate_limit=None, refresh="full")
     DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})

@@ -132,5 +132,7 @@ def test_a_plan_of_groups_says_how_the_view_is_kept_and_that_no_break_even_is_kn
     assert found["technique"] == "slice: the groups that changes touch are computed anew"
     assert found["each epoch"] == "reads the changes, and all rows again (1,000 rows), and writes the rows that differ"
     assert found["break-even"].startswith("not known: no benchmark says yet")
+    assert "largest unit" not in found
+    assert facts(**how, largest_unit=230)["largest unit"].startswith("230 rows, 23.0 %; a change of it computes")
     assert "break-even" not in facts(**{**how, "technique": "full"})
     assert "technique" not in facts()

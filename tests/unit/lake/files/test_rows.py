@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.lake.files.rows import read_rows, text_literal
+from airflow_backfill_provider.lake.files.rows import largest_group, read_rows, text_literal
 
 
 @pytest.fixture
@@ -38,3 +38,13 @@ def test_an_open_table_is_read_at_its_version(people):
 def test_a_text_in_a_condition_is_nothing_but_text(people, text):
     """A hostile name stays inside of its quotes."""
     assert read_rows(people(text, text + "x"), "n", where=f"who = {text_literal(text)}").to_pydict() == {"n": [1]}
+
+
+def test_the_largest_group_is_counted_with_nulls_and_any_name(lake):
+    """NULL is a group like others, and a name with a quotation mark is a name."""
+    path = str(lake / "people")
+    write_deltalake(path, pa.table({'w"ho': ["a", None, None, "b"], "Of": [1, 2, 2, 1]}))
+    table = DeltaTable(path)
+    assert (largest_group(table, ['w"ho', "Of"]), largest_group(table, ["Of"])) == (2, 2)
+    table.delete()
+    assert largest_group(DeltaTable(path), ["Of"]) == 0
