@@ -38,11 +38,12 @@ def is_killed(remote: str, state: str, point: str = "", *epochs: str) -> bool:
         attempt = _CLIENTS.Process(target=_attempt, args=(errors, dict(os.environ), remote, state, point, *epochs))
         attempt.start()
         attempt.join(PATIENCE)
-        said = errors.read_text(encoding="utf-8", errors="replace")[-2000:] if errors.exists() else ""
-        if attempt.exitcode is None:
+        ended = attempt.exitcode
+        if ended is None:
             attempt.kill()
-        assert attempt.exitcode in {0, -signal.SIGKILL}, f"it ended by {attempt.exitcode}: {said}"
-    return attempt.exitcode != 0
+        said = errors.read_text(encoding="utf-8", errors="replace")[-2000:] if errors.exists() else ""
+    assert ended in {0, -signal.SIGKILL}, f"it ended by {ended}: {said}"
+    return ended != 0
 
 
 def _attempt(errors: Path, environment: Mapping[str, str], *arguments: str) -> None:
