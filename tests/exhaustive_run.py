@@ -118,7 +118,8 @@ class Recorder:
         """Add what became of a test, its set-up or its end."""
         self._outcomes[report.nodeid].add(report.outcome)
         self._took[report.nodeid] += report.duration
-        if report.when == "teardown":
+        # A test whose process has died has no end.
+        if report.when == "teardown" or report.outcome == "failed":
             self._ended.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:

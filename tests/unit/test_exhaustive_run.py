@@ -41,7 +41,7 @@ def test_each_test_counts_once_by_the_worst_that_became_of_it(file):
     """A test whose end fails has failed, and one that the run was ended in was not played."""
     recorder = Recorder(file)
     recorder.found(
-        f"tests/model/test_a.py::test_{name}" for name in ("right", "wrong", "end", "not_here", "cut", "later")
+        f"tests/model/test_a.py::test_{name}" for name in ("right", "wrong", "end", "not_here", "cut", "later", "died")
     )
     for test, when, outcome in [
         ("right", "setup", "passed"),
@@ -54,11 +54,12 @@ def test_each_test_counts_once_by_the_worst_that_became_of_it(file):
         ("not_here", "setup", "skipped"),
         ("not_here", "teardown", "passed"),
         ("cut", "setup", "passed"),
+        ("died", "???", "failed"),  # what xdist says of a process that has died
     ]:
         recorder.pytest_runtest_logreport(report(f"tests/model/test_a.py::test_{test}", when, outcome))
     recorder.pytest_sessionfinish()
     (found,) = recorded(file).values()
-    assert found == Played(tests=6, passed=1, skipped=1, failed=2, seconds=10.0)
+    assert found == Played(tests=7, passed=1, skipped=1, failed=3, seconds=11.0)
     assert found.not_played == 2
 
 
