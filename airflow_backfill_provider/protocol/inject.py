@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import may_wait
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
+from airflow_backfill_provider.jobs.chain import require_finished, unfinished_at
 from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
@@ -82,6 +83,7 @@ def inject_barrier(
         its ``data_interval_end``.
     :raises JobCancelledError: if the job was cancelled and no pinned epoch is left to complete.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
+    :raises UpstreamNotFinishedError: if the upstream is the view of another job, which has not finished it.
     :raises MaterializedViewError: if there is nothing to do, but the view is gone or another one.
     """
     for _ in range(_INJECTIONS):
@@ -177,7 +179,7 @@ def _planned_barrier(
 ) -> tuple[Barrier | None, str]:
     """Return what :func:`_next_barrier` does, without a look at the view."""
     store, upstream = tables.store, tables.upstream
-    newest, covered = _newest(upstream, inputs, until)
+    newest, covered = _newest(tables, inputs, until)
     if newest is None:
         return None, covered
     limit = next_limit(
@@ -214,12 +216,14 @@ def _planned_barrier(
     return next_barrier(inputs, decided, window, requester=requester, now=now), idle
 
 
-def _newest(upstream: Source, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
+def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
     """
     Return the newest offset that the next window may end at, or why there is no window.
 
     :raises UpstreamError: if the upstream was replaced.
+    :raises UpstreamNotFinishedError: if it is the view of another job, which has not finished it.
     """
+    upstream, storage_options = tables.upstream, tables.store.storage_options
     settings, from_offset = inputs.settings, inputs.from_offset
     upstream.note_read(inputs.read_of_splits)
     upstream.refresh()
@@ -237,6 +241,9 @@ def _newest(upstream: Source, inputs: EpochInputs, until: dt.datetime | None) ->
     if to_offset < from_offset:
         upstream.at(to_offset).require_same_table(settings.upstream)
         return None, f"the window up to offset {to_offset} is covered: the epochs have read up to offset {from_offset}"
+    if unfinished_at(upstream, to_offset):
+        require_finished(upstream, storage_options)
+        return None, f"the upstream is a view that was not finished as of offset {to_offset}"
     return to_offset, ""
 
 

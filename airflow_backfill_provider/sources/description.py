@@ -27,7 +27,7 @@ class UpstreamDescription:
         :meth:`Source.require_same_history`.
     :param types: column → Spark's JSON name of its type: ``long``, ``string``, ``decimal(20,2)``; nested types as JSON.
     :param physical_names: column → its name in storage, where that differs.
-    :param unfinished: a message if the upstream is itself a job's view that is not finished; otherwise empty.
+    :param writer: the name of the job whose view the upstream is; empty if it is no view.
     """
 
     location: str
@@ -35,7 +35,7 @@ class UpstreamDescription:
     table_id: str
     types: Mapping[str, str]
     physical_names: Mapping[str, str] = field(default_factory=dict)
-    unfinished: str = ""
+    writer: str = ""
 
     @property
     def pinned(self) -> Mapping[str, str]:
@@ -138,12 +138,17 @@ class UpstreamDescription:
 
         :raises UpstreamReplacedError: if the upstream's id differs.
         """
-        if other := other_table(self.location, self.table_id, upstream.table_id):
+        if other := other_table(self.location, self.table_id, upstream.table_id, self.writer):
             raise UpstreamReplacedError(f"{other}; rebuild the job to backfill from the new table")
 
 
-def other_table(location: str, found: str, created_on: str) -> str:
-    """Return a message if an upstream is not the one that the job was created on; otherwise an empty text."""
-    return (
-        "" if found == created_on else f"{location} holds table {found}, but the job was created on table {created_on}"
-    )
+def other_table(location: str, found: str, created_on: str, writer: str = "") -> str:
+    """
+    Return a message if an upstream is not the one that the job was created on; otherwise an empty text.
+
+    :param writer: the name of the job whose view the upstream is; empty if it is no view.
+    """
+    if found == created_on:
+        return ""
+    why = f", because job {writer} rebuilt its view, and this job is downstream of it" if writer else ""
+    return f"{location} holds table {found}, but the job was created on table {created_on}{why}"

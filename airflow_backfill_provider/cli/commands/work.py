@@ -9,6 +9,7 @@ import typer
 from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, spark_conf
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import reporting
+from airflow_backfill_provider.core.status.chain import waits_for
 from airflow_backfill_provider.core.status.compaction import APPLICATION, CompactionPolicy
 
 
@@ -48,8 +49,8 @@ def create(
     done = "was created already" if existed else "created"
     pause = ", paused" if settings.paused else ", not paused" if paused else ""
     typer.echo(f"{backfill.job.name}: {done}{pause}, strategy {settings.strategy}, state at {backfill.job.state}")
-    if unfinished := backfill.upstream.at().unfinished:
-        typer.echo(f"warning: {unfinished}")
+    if waiting := waits_for(backfill.chain):
+        typer.echo(f"{backfill.job.name}: {waiting}")
 
 
 @reporting

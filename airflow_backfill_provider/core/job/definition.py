@@ -204,8 +204,7 @@ class BackfillJob(ShownAsYaml):
         if self.view_path and not self.view_name:
             raise InvalidJobError("view_path: materialized_view is a location already; leave one of them out")
         if not self.state and self.view_location:
-            beside = f"{location.parent(self.view_location)}/_backfill/{self.name}"
-            object.__setattr__(self, "state", beside)
+            object.__setattr__(self, "state", location.default_state(self.view_location, self.name))
         folders = self.separate_folders
         if found := location.nested(folders):
             inner, outer = found

@@ -64,7 +64,6 @@ class ChangeFeed:
     :param bytes_left: the bytes of log after which the upstream gives these up; ``None`` if it never does.
     :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
         unread changes are unknown.
-    :param unfinished: a warning if the upstream is itself an unfinished materialized view.
     :param unanswered: why the upstream did not answer; then only what the lake has is known. Empty if it did.
     :param landed_at: if it did not: when changes were landed last; ``None`` if they are not landed.
     """
@@ -79,7 +78,6 @@ class ChangeFeed:
     kept_bytes: int | None = None
     bytes_left: int | None = None
     replaced: str = ""
-    unfinished: str = ""
     unanswered: str = ""
     landed_at: dt.datetime | None = None
 

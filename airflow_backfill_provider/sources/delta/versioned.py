@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -51,6 +52,10 @@ class VersionedSource(Source):
         :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
         """
         return self.history.at(offset)
+
+    def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
+        """Return the view and its job if the table is a materialized view; ``None`` if it is none."""
+        return self.history.view_at(offset)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest version committed at or before an instant; ``None`` if the log begins later."""
