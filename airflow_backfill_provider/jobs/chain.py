@@ -59,7 +59,7 @@ def _before(view: UpstreamView | None, options: Mapping[str, str]) -> Iterator[C
     for _ in range(MOST_JOBS):
         if view is None:
             return
-        reader = _reader_of(view, options)
+        reader = reader_of(view, options)
         yield ChainedJob(
             name=view.job,
             materialized_view=view.location,
@@ -70,7 +70,7 @@ def _before(view: UpstreamView | None, options: Mapping[str, str]) -> Iterator[C
         view = None if reader is None else _upstream_of(reader, options)
 
 
-def _reader_of(view: UpstreamView, options: Mapping[str, str]) -> BackfillReader | None:
+def reader_of(view: UpstreamView, options: Mapping[str, str]) -> BackfillReader | None:
     """Return the control tables of a view's job; ``None`` if they are not where the view or the default says."""
     for state in _places(view):
         try:

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.job.visibility import may_wait
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
 from airflow_backfill_provider.jobs.chain import require_finished, unfinished_at
+from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
@@ -229,7 +230,7 @@ def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> 
     upstream.refresh()
     if inputs.reached_point is not None:
         upstream.require_same_history(inputs.reached_point)
-    to_offset = upstream.latest() if until is None else upstream.offset_at(until)
+    to_offset = upstream.latest() if until is None else offset_as_of(upstream, until, storage_options)
     if to_offset is not None:
         to_offset = upstream.not_before(to_offset, from_offset)
     anyway = inputs.brings_first_rows or (inputs.repair and inputs.previous is not None)

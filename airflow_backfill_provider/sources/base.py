@@ -177,6 +177,11 @@ class Source(ABC):
         del offset
         return None
 
+    def offset_of_version(self, version: int) -> Offset | None:
+        """Return a version of the view that :meth:`view_at` returns as an offset; ``None`` if offsets are no versions."""
+        del version
+        return None
+
     @abstractmethod
     def watermark(self, offset: Offset) -> dt.datetime:
         """

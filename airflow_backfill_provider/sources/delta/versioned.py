@@ -14,6 +14,7 @@ from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
 
 
@@ -56,6 +57,10 @@ class VersionedSource(Source):
     def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
         """Return the view and its job if the table is a materialized view; ``None`` if it is none."""
         return self.history.view_at(offset)
+
+    def offset_of_version(self, version: int) -> Offset:
+        """Return a version as an offset."""
+        return offset_of(version)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest version committed at or before an instant; ``None`` if the log begins later."""
