@@ -147,7 +147,7 @@ class Backfill:
         :raises UpstreamNotFinishedError: with the job and its progress.
         """
         if self.job.upstream.is_placed or self.store.created():
-            require_finished(self.upstream, self.storage_options)
+            require_finished(self.upstream.view_at(), self.storage_options)
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """
@@ -168,16 +168,17 @@ class Backfill:
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
         state = self.store.state()
+        feed = self._read_feed(settings, state, barriers, commits)
         return ReadBackfill(
             settings=settings,
             state=state,
             barriers=tuple(barriers),
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
-            feed=self._read_feed(settings, state, barriers, commits),
+            feed=feed,
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
-            chain=self.chain,
+            chain=chain_of(feed.view, self.storage_options),
             **self._read_verifications(settings),
         )
 

@@ -12,37 +12,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamNotFinishedError
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.location import default_state
-from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.chain import ChainedJob, waits_for
 from airflow_backfill_provider.jobs.progress import current_progress
 from airflow_backfill_provider.lake.store.allowed_roots import require_location_allowed
 from airflow_backfill_provider.sources import open_source
-from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 MOST_JOBS = 20
 """The longest chain that is followed; a longer one is a circle."""
 
 
-def require_finished(upstream: Source, storage_options: Mapping[str, str] | None = None) -> None:
+def require_finished(view: UpstreamView | None, storage_options: Mapping[str, str] | None = None) -> None:
     """
-    Refuse an upstream that is the view of another job, if that is not finished by now.
+    Refuse a view that is not finished as the upstream of another job.
 
+    :param view: the view; ``None`` if the upstream is no view.
     :raises UpstreamNotFinishedError: with the job and its progress.
     """
-    view = upstream.view_at()
     if view is None or view.is_finished:
         return
     raise UpstreamNotFinishedError(
         f"{waits_for(chain_of(view, storage_options))}: the upstream {view.location} is the view of job {view.job} and "
         "is not finished, so it lacks rows; finish that job first"
     )
-
-
-def unfinished_at(upstream: Source, offset: Offset) -> bool:
-    """Return whether an upstream is the view of another job, and was not finished as of an offset."""
-    view = upstream.view_at(offset)
-    return view is not None and not view.is_finished
 
 
 def chain_of(view: UpstreamView | None, storage_options: Mapping[str, str] | None = None) -> tuple[ChainedJob, ...]:

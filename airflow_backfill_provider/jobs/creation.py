@@ -187,8 +187,8 @@ def check_job(
     :returns: the upstream as of now, the columns that the job uses, and the strategy.
     :raises BackfillError: if it cannot be created.
     """
-    require_finished(upstream, storage_options)
     described = upstream.at()
+    require_finished(described.view, storage_options)
     resolved = resolve_upstream(job, described)
     strategy = choose_strategy(job, upstream, described).strategy
     engine().check(job, resolved, described.offset, strategy.name, incarnations)

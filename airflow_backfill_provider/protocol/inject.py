@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import may_wait
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
-from airflow_backfill_provider.jobs.chain import require_finished, unfinished_at
+from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
@@ -193,6 +193,10 @@ def _planned_barrier(
         changes=inputs.new_records,
     )
     described = upstream.at(inputs.window_end(upstream, newest, limit.rows))
+    view = described.view if described.offset == newest else upstream.view_at(newest)
+    if view is not None and not view.is_finished:
+        require_finished(upstream.view_at(), store.storage_options)
+        return None, f"the upstream is a view that was not finished as of offset {newest}"
     described.require_same_table(inputs.settings.upstream)
     described.require_as_created(inputs.settings.upstream)
     upstream.require_same_values(inputs.from_offset, described.offset, inputs.settings.upstream)
@@ -222,7 +226,6 @@ def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> 
     Return the newest offset that the next window may end at, or why there is no window.
 
     :raises UpstreamError: if the upstream was replaced.
-    :raises UpstreamNotFinishedError: if it is the view of another job, which has not finished it.
     """
     upstream, storage_options = tables.upstream, tables.store.storage_options
     settings, from_offset = inputs.settings, inputs.from_offset
@@ -242,9 +245,6 @@ def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> 
     if to_offset < from_offset:
         upstream.at(to_offset).require_same_table(settings.upstream)
         return None, f"the window up to offset {to_offset} is covered: the epochs have read up to offset {from_offset}"
-    if unfinished_at(upstream, to_offset):
-        require_finished(upstream, storage_options)
-        return None, f"the upstream is a view that was not finished as of offset {to_offset}"
     return to_offset, ""
 
 

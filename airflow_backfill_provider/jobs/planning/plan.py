@@ -83,8 +83,8 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     :raises BackfillError: if the definition or the upstream cannot be used; an unfinished view is no upstream yet.
     """
     job, upstream = backfill.job, backfill.upstream
-    require_finished(upstream, backfill.storage_options)
     described = upstream.at()
+    require_finished(described.view, backfill.storage_options)
     resolved = creation.resolve_upstream(job, described)
     created = backfill.store.created()
     if created:

@@ -198,7 +198,7 @@ class AppendOnlySource(FileLogSource):
             table_id=described.table_id,
             types=described.types,
             physical_names=described.physical_names,
-            writer=described.writer,
+            view=described.view,
             mapping=self._mapping,
         )
 

@@ -71,7 +71,7 @@ class DebeziumSource(EventTableSource):
             offset=events.offset,
             table_id=events.table_id,
             types=layout.types,
-            writer=events.writer,
+            view=events.view,
             change_data_feed=events.change_data_feed,
             layout=layout,
             key=self.key,

@@ -36,8 +36,9 @@ from airflow_backfill_provider.lake.log.schemas import TableSchema, char_length
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
+from airflow_backfill_provider.lake.tables.table_properties import table_properties
 from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
-from airflow_backfill_provider.lake.tables.view_identity import JOB_PROPERTY, upstream_view
+from airflow_backfill_provider.lake.tables.view_identity import upstream_view
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.open_versions import OpenVersions
@@ -96,7 +97,7 @@ class DeltaHistory:
             types=schema.types,
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
             physical_names=schema.physical_names,
-            writer=metadata.configuration.get(JOB_PROPERTY, ""),
+            view=upstream_view(self.path, metadata.configuration),
         )
 
     def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
@@ -105,6 +106,10 @@ class DeltaHistory:
 
         :raises UpstreamNotFoundError: as :meth:`at`.
         """
+        if offset is None:
+            # Of a missing or damaged table, the message is that of opening it.
+            with suppress(DeltaError):
+                return upstream_view(self.path, table_properties(self.path, self.storage_options))
         table = self.opened(None if offset is None else version_of(offset))
         return upstream_view(self.path, table.metadata().configuration)
 
@@ -204,6 +209,7 @@ class DeltaHistory:
             "kept_for": changes_kept_for(properties),
             "kept_by": f"{DELETED_FILES}, {LOG}",
             "unreadable": unreadable(properties),
+            "view": upstream_view(self.path, properties),
         }
         newest_read = max(reached.offset if reached else BEGINNING, read_up_to or BEGINNING)
         replaced = (
@@ -237,8 +243,8 @@ class DeltaHistory:
 
     def _other_table(self, table: DeltaTable, created_on: ResolvedUpstream) -> str:
         metadata = table.metadata()
-        writer = metadata.configuration.get(JOB_PROPERTY, "")
-        return other_table(self.path, str(metadata.id), created_on.table_id, writer)
+        view = upstream_view(self.path, metadata.configuration)
+        return other_table(self.path, str(metadata.id), created_on.table_id, view)
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """
