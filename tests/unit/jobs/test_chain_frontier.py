@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -13,35 +12,17 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs import chain_frontier
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
-from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, STATE_PROPERTY
 from airflow_backfill_provider.sources.delta.source import DeltaSource
-from tests.builders import CHANGE_DATA_FEED, NOW, Orders, committed_at, job_of
-from tests.plain_engine import CountingEngine, make
+from tests.builders import NOW, Orders, committed_at, job_of
+from tests.plain_engine import make
+from tests.writing_engine import WritingEngine, row
 from tests.property.backfilling import TESTER
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
-def row(number):
-    return pa.table({"rows_are_only_counted": pa.array([number], pa.int64())})
-
-
 def minute(number):
     return NOW + dt.timedelta(minutes=number)
-
-
-class WritingEngine(CountingEngine):
-    """Writes a row to the view in each epoch, and the properties that readers of the view need."""
-
-    def apply_changes(self, settings, barrier, *, since):
-        write_deltalake(settings.definition.view_location, row(barrier.epoch), mode="append")
-        return super().apply_changes(settings, barrier, since=since)
-
-    def mark_finished(self, settings, barrier):
-        table = DeltaTable(settings.definition.view_location)
-        if FINISHED_PROPERTY not in table.metadata().configuration:
-            said = {STATE_PROPERTY: settings.definition.state, FINISHED_PROPERTY: "true", **CHANGE_DATA_FEED}
-            table.alter.set_table_properties(said, raise_if_not_exists=False)
 
 
 class Chained:
