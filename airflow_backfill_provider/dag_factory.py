@@ -70,7 +70,8 @@ def backfill_dag(
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot, which needs a triggerer.
-    :param dag: further arguments of the DAG, such as ``dag_id`` (by default the jobs' names, joined by ``-``) or ``catchup``.
+    :param dag: further arguments of the DAG, such as ``catchup`` or ``dag_id``; by default the jobs' names, joined by
+        ``-``.
     :raises InvalidJobError: if a definition is wrong, or jobs read each other's views in a circle; Airflow shows it as
         an import error.
     """

@@ -1,4 +1,4 @@
-"""An engine without Spark whose views other jobs can read: each epoch writes a row, and the last one finishes the view."""
+"""An engine without Spark whose views other jobs can read: epochs write rows, and the last one finishes the view."""
 
 from __future__ import annotations
 

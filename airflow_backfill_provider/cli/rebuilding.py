@@ -64,8 +64,8 @@ def rebuild_in_order(
         left = [later.job.name for later in jobs[number + 1 :]]
         if left and (job.settings().finished_epoch is None or job.successor is not None):
             raise NotFinishedError(
-                f"job {job.job.name} is not finished, so the jobs downstream are not rebuilt: {', '.join(left)}; finish "
-                f"it, and then rebuild {left[0]} with --downstream"
+                f"job {job.job.name} is not finished, so the jobs downstream are not rebuilt: {', '.join(left)}; "
+                f"finish it, and then rebuild {left[0]} with --downstream"
             )
 
 

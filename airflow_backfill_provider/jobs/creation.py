@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.engine import Engine
@@ -71,7 +71,7 @@ def create_job(
                 job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
             )
     else:
-        described, resolved, strategy = check_job(job, upstream, engine, frozenset(), store.storage_options)
+        described, resolved, strategy = check_job(job, store, upstream, engine)
         view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
         with undone_unless_created(job, store, upstream):
             settings = new_settings(
@@ -136,7 +136,7 @@ def rebuild_job(
     """
     before = store.settings()
     require_same_job(job, before, store)
-    described, resolved, strategy = check_job(job, upstream, engine, store.incarnations(), store.storage_options)
+    described, resolved, strategy = check_job(job, store, upstream, engine)
     view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
     incarnation = new_incarnation()
 
@@ -173,25 +173,18 @@ def rebuild_job(
 
 
 def check_job(
-    job: BackfillJob,
-    upstream: Source,
-    engine: Callable[[], Engine],
-    incarnations: frozenset[str],
-    storage_options: Mapping[str, str] | None = None,
+    job: BackfillJob, store: BackfillStore, upstream: Source, engine: Callable[[], Engine]
 ) -> tuple[UpstreamDescription, ResolvedUpstream, Strategy]:
     """
     Check a definition before anything is written.
 
-    :param incarnations: the job's incarnations so far.
-    :param storage_options: options of the object store, as deltalake takes them.
     :returns: the upstream as of now, the columns that the job uses, and the strategy.
-    :raises BackfillError: if it cannot be created.
+    :raises BackfillError: if it cannot be created; an unfinished view is no upstream yet.
     """
     described = upstream.at()
-    require_finished(described.view, storage_options)
-    resolved = resolve_upstream(job, described)
-    strategy = choose_strategy(job, upstream, described).strategy
-    engine().check(job, resolved, described.offset, strategy.name, incarnations)
+    require_finished(described.view, store.storage_options)
+    resolved, strategy = resolve_upstream(job, described), choose_strategy(job, upstream, described).strategy
+    engine().check(job, resolved, described.offset, strategy.name, store.incarnations())
     return described, resolved, strategy
 
 

@@ -13,9 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Source(ABC):
         return None
 
     def offset_of_version(self, version: int) -> Offset | None:
-        """Return a version of the view that :meth:`view_at` returns as an offset; ``None`` if offsets are no versions."""
+        """Return a version of the view of :meth:`view_at` as an offset; ``None`` if offsets are no versions of it."""
         del version
         return None
 

@@ -48,7 +48,6 @@ from airflow_backfill_provider.spark.stamps import (
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
 
-
 _UNFINISHED = {FINISHED_PROPERTY: "false"}
 
 

@@ -93,7 +93,8 @@ class JobSummary(BaseModel):
     :param replay_epoch: the number of the newest epoch among those that replay changes; 0 if it is none.
     :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``,
         ``view_lost``), a ``message`` and a ``remedy``.
-    :param warnings: sentences: warnings of the newest epoch, ``waits_for``, the alarms, an epoch that failed and is still pinned, and verifications that cannot be read.
+    :param warnings: sentences: warnings of the newest epoch, ``waits_for``, the alarms, an epoch that failed and is
+        still pinned, and verifications that cannot be read.
     :param last_failure: the last failure, if no epoch was committed since.
     :param verified: the result of the newest finished verification; ``None`` if there is none since the job was created
         or rebuilt.

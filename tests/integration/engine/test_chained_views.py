@@ -28,9 +28,7 @@ def paid(lakehouse: Lakehouse) -> Lakehouse:
     """A job that has read some of its rows."""
     lakehouse.make_upstream("id BIGINT, country STRING, amount BIGINT")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('c', id % 4), id % 7 FROM range(60)")
-    lakehouse.create(
-        name="paid", query="SELECT id, country, amount FROM upstream WHERE amount > 0", rate_limit=30
-    )
+    lakehouse.create(name="paid", query="SELECT id, country, amount FROM upstream WHERE amount > 0", rate_limit=30)
     lakehouse.epoch()
     return lakehouse
 
@@ -71,9 +69,11 @@ def test_groups_over_a_view_wait_for_it_follow_it_and_are_told_of_its_rebuild(
     totals.finish()
     assert_right(totals)
 
-    paid.sql("MERGE INTO {upstream} t USING (SELECT id, concat('c', id % 5) AS country FROM range(50, 70)) s ON "
-             "t.id = s.id WHEN MATCHED AND t.id < 55 THEN DELETE WHEN MATCHED THEN UPDATE SET country = s.country "
-             "WHEN NOT MATCHED THEN INSERT (id, country, amount) VALUES (s.id, s.country, 9)")
+    paid.sql(
+        "MERGE INTO {upstream} t USING (SELECT id, concat('c', id % 5) AS country FROM range(50, 70)) s ON "
+        "t.id = s.id WHEN MATCHED AND t.id < 55 THEN DELETE WHEN MATCHED THEN UPDATE SET country = s.country "
+        "WHEN NOT MATCHED THEN INSERT (id, country, amount) VALUES (s.id, s.country, 9)"
+    )
     paid.epoch()
     totals.epoch()
     assert_right(totals)

@@ -15,8 +15,8 @@ from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from tests.builders import NOW, Orders, committed_at, job_of
 from tests.plain_engine import make
-from tests.writing_engine import WritingEngine, row
 from tests.property.backfilling import TESTER
+from tests.writing_engine import WritingEngine, row
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

@@ -37,9 +37,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 def be_a_view(lake: Lake, finished: str) -> None:
     """Let the upstream be another job's view."""
     properties = {JOB_PROPERTY: "paid_orders", FINISHED_PROPERTY: finished}
-    DeltaTable(lake.definition["upstream"]["path"]).alter.set_table_properties(
-        properties, raise_if_not_exists=False
-    )
+    DeltaTable(lake.definition["upstream"]["path"]).alter.set_table_properties(properties, raise_if_not_exists=False)
 
 
 @pytest.mark.parametrize("task", OPERATORS)
