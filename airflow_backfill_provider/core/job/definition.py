@@ -118,7 +118,8 @@ class BackfillJob(ShownAsYaml):
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view. Required
         if the view is named in a catalog without ``view_path``.
-    :param table_properties: Delta table properties of the materialized view.
+    :param table_properties: Delta table properties of the materialized view. Unless they name
+        ``delta.enableChangeDataFeed``, the view gets it when it is finished.
     :raises InvalidJobError: naming each wrong field and what is allowed.
     """
 
