@@ -4,7 +4,7 @@ Two jobs in order, one view on another: the first view is the upstream of the se
 The second job begins once the first view is finished, so that it reads history as rows and not as changes. From then on
 each DAG run takes both views up to the newest version of the upstream.
 
-``backfill_dag([FIRST, SECOND])`` makes such a DAG in one line, without the sensor; this one shows how to make it by hand.
+``backfill_dag([FIRST, SECOND])`` makes such a DAG in one line, without the sensor. This one is made by hand.
 
 A DAG run starts when either job needs an epoch, and reads up to the newest versions.
 
