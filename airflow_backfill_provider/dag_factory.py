@@ -128,8 +128,8 @@ def approved_backfill_dag(
 
 def _loaded(job: JobDefinition | Sequence[JobDefinition]) -> list[BackfillJob]:
     """Return the jobs in the order in which they run."""
-    several = isinstance(job, Sequence) and not isinstance(job, str)
-    loaded = in_order([load_job(one) for one in (job if several else [job])])
+    jobs = [job] if isinstance(job, str | Mapping | BackfillJob) else job
+    loaded = in_order([load_job(one) for one in jobs])
     if not loaded:
         raise InvalidJobError("job: the list is empty; give at least one job")
     return loaded
