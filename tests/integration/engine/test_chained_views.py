@@ -108,7 +108,7 @@ def test_the_commit_that_finishes_a_view_switches_its_feed_on(lakehouse: Lakehou
 @pytest.mark.parametrize(
     ("query", "given", "expected"),
     [
-        pytest.param("SELECT id FROM upstream", {FEED: "false"}, "false", id="switched-off"),
+        exhaustive("SELECT id FROM upstream", {FEED: "false"}, "false", name="switched-off"),
         exhaustive("SELECT id, id AS _commit_version FROM upstream", {}, None, name="a-column-of-the-feed"),
         exhaustive("SELECT id FROM upstream", CHANGE_DATA_FEED, "true", name="from-the-beginning"),
         exhaustive("SELECT id AS `the id`, id FROM upstream", {}, "true", name="column-mapping"),
