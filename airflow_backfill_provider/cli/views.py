@@ -279,6 +279,8 @@ def show_status(status: JobStatus, console: Console) -> None:
 def _optional_lines(status: JobStatus) -> dict[str, str]:
     """Return the lines about what not every job has."""
     lines = {}
+    if status.chain:
+        lines["chain"] = " → ".join([*map(str, status.chain), status.name])
     if status.replay_epoch:
         takes_all = status.replay_epoch >= MOST_EPOCHS
         rest = "which takes all changes that are left" if takes_all else f"of at most {MOST_EPOCHS}"

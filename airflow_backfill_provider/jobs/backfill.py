@@ -19,11 +19,13 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.status.chain import ChainedJob
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.chain import chain_of, require_finished
 from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.store.real_folders import require_apart
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
@@ -138,6 +140,15 @@ class Backfill:
         """
         return creation.require_job(self.job, self.store)
 
+    def require_finished_upstream(self) -> None:
+        """
+        Refuse an upstream that is the view of another job and not finished, if its location is known.
+
+        :raises UpstreamNotFinishedError: with the job and its progress.
+        """
+        if self.job.upstream.is_placed or self.store.created():
+            require_finished(self.upstream.view_at(), self.storage_options)
+
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """
         Describe the job as it is now.
@@ -157,15 +168,17 @@ class Backfill:
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
         state = self.store.state()
+        feed = self._read_feed(settings, state, barriers, commits)
         return ReadBackfill(
             settings=settings,
             state=state,
             barriers=tuple(barriers),
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
-            feed=self._read_feed(settings, state, barriers, commits),
+            feed=feed,
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
+            chain=chain_of(feed.view, self.storage_options),
             **self._read_verifications(settings),
         )
 
@@ -173,6 +186,14 @@ class Backfill:
         """Return why the view is not the one that the last epoch left; empty if it is."""
         ours = [commit for commit in commits if commit.incarnation == settings.incarnation]
         return why_view_is_lost(settings, ours[-1].tables if ours else None, self.storage_options)
+
+    @property
+    def chain(self) -> tuple[ChainedJob, ...]:
+        """The jobs before this one, if its upstream is a view; none if that cannot be read, which the feed tells."""
+        try:
+            return chain_of(self.upstream.view_at(), self.storage_options)
+        except BackfillError:
+            return ()
 
     def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
         """Read the rebuild that grows beside the view, if there is one and its tables are created."""
@@ -230,6 +251,7 @@ class ReadBackfill:
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
     :param verification_problem: why these two are unknown, if they are.
+    :param chain: the jobs before this one, whose views lead to its upstream.
     :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
     """
 
@@ -244,6 +266,7 @@ class ReadBackfill:
     verification_waits: bool = False
     verification_problem: str | None = None
     rebuild: ReadBackfill | None = None
+    chain: tuple[ChainedJob, ...] = ()
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
@@ -269,4 +292,5 @@ class ReadBackfill:
             "verified": self.verified,
             "verification_waits": self.verification_waits,
             "verification_problem": self.verification_problem,
+            "chain": self.chain,
         }

@@ -64,7 +64,7 @@ def grow_successor(
         )
     wanted = job.model_dump(mode="json")
     if before.successor is None or before.successor.job != wanted:
-        creation.check_job(job, upstream, engine, store.incarnations())
+        creation.check_job(job, store, upstream, engine)
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:

@@ -17,8 +17,8 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.giving_up import require_not_given_up
 from airflow_backfill_provider.core.epoch.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError, JobCancelledError
-from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.hooks.task_run import empty_interval_warning, is_manual, requester_of, until_of
+from airflow_backfill_provider.jobs.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator, cancelled_skip
 from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
