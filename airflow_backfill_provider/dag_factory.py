@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, TaskGroup
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.job.job_order import in_order, reads_view_of
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 from airflow_backfill_provider.jobs.planning.markdown import definition_markdown
 from airflow_backfill_provider.operators.approval import ApproveBackfillOperator
+from airflow_backfill_provider.operators.rebuild import RebuildDownstreamOperator
 from airflow_backfill_provider.task_group import BackfillTaskGroup, ParallelBackfillTaskGroup
 
 DEFAULT_ARGUMENTS = {
@@ -23,10 +24,12 @@ DEFAULT_ARGUMENTS = {
     "max_active_tis_per_dag": 1,
 }
 
+_Group = BackfillTaskGroup | ParallelBackfillTaskGroup
+
 _SCHEDULES_WITHOUT_INTERVAL = frozenset({"@once", "@continuous"})
 
 
-def backfill_dag(
+def backfill_dag(  # noqa: PLR0913 - what a user may set for a DAG
     job: JobDefinition | Sequence[JobDefinition],
     *,
     schedule: Any = None,
@@ -38,6 +41,7 @@ def backfill_dag(
     spark_conn_id: str | None = None,
     conf: Mapping[str, Any] | None = None,
     deferrable: bool = True,
+    rebuild_downstream: bool = False,
     **dag: Any,
 ) -> DAG:
     """
@@ -70,6 +74,9 @@ def backfill_dag(
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot, which needs a triggerer.
+    :param rebuild_downstream: whether a job is rebuilt, too, once the job whose view it reads was rebuilt; see
+        :class:`~airflow_backfill_provider.operators.rebuild.RebuildDownstreamOperator`. Otherwise its epochs fail with
+        an error that says so. It is about jobs in this DAG.
     :param dag: further arguments of the DAG, such as ``catchup`` or ``dag_id``; by default the jobs' names, joined by
         ``-``.
     :raises InvalidJobError: if a definition is wrong, or jobs read each other's views in a circle; Airflow shows it as
@@ -95,7 +102,9 @@ def backfill_dag(
         "deferrable": deferrable,
     }
     with DAG(schedule=with_data_intervals(schedule), **arguments) as made:
-        _groups(loaded, about)
+        groups = _groups(loaded, about)
+        if rebuild_downstream:
+            _rebuild_downstream(loaded, groups, about)
     return made
 
 
@@ -135,9 +144,9 @@ def _loaded(job: JobDefinition | Sequence[JobDefinition]) -> list[BackfillJob]:
     return loaded
 
 
-def _groups(jobs: Sequence[BackfillJob], about: Mapping[str, Any]) -> None:
-    """Make the task groups of jobs, each after those whose views it reads."""
-    groups: dict[str, TaskGroup] = {}
+def _groups(jobs: Sequence[BackfillJob], about: Mapping[str, Any]) -> dict[str, _Group]:
+    """Make the task groups of jobs, each after those whose views it reads, and return them by the jobs' names."""
+    groups: dict[str, _Group] = {}
     for job in jobs:
         before = [groups[writer.name] for writer in jobs if reads_view_of(job, writer)]
         kind = ParallelBackfillTaskGroup if job.parallelism > 1 else BackfillTaskGroup
@@ -150,6 +159,19 @@ def _groups(jobs: Sequence[BackfillJob], about: Mapping[str, Any]) -> None:
         )
         for group in before:
             group >> groups[job.name]
+    return groups
+
+
+def _rebuild_downstream(jobs: Sequence[BackfillJob], groups: Mapping[str, _Group], about: Mapping[str, Any]) -> None:
+    """Before the epochs of each job that reads the view of another one, add a task that rebuilds the job after it."""
+    arguments = {name: about[name] for name in ("backfill_conn_id", "spark_conn_id", "conf", "deferrable")}
+    for job in jobs:
+        if any(reads_view_of(job, writer) for writer in jobs):
+            group = groups[job.name]
+            first = list(group.create.downstream_list)
+            with group:
+                downstream = RebuildDownstreamOperator(task_id="rebuild_downstream", job=job, **arguments)
+            group.create >> downstream >> first
 
 
 def with_data_intervals(schedule: Any) -> Any:

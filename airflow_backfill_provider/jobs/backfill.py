@@ -149,6 +149,18 @@ class Backfill:
         if self.job.upstream.is_placed or self.store.created():
             require_finished(self.upstream.view_at(), self.storage_options)
 
+    def upstream_was_rebuilt(self) -> bool:
+        """
+        Return whether the job reads another job's view, and that one was rebuilt since this job or its rebuild began.
+
+        :raises JobNotCreatedError: if this job was not created.
+        """
+        if self.upstream.view_at() is None:
+            return False
+        growing = self.successor
+        newest = self if growing is None or not growing.store.created() else growing
+        return self.upstream.at().table_id != newest.store.settings().upstream.table_id
+
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """
         Describe the job as it is now.

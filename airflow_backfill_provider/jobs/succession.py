@@ -47,7 +47,8 @@ def grow_successor(
     """
     Begin a rebuild that takes the view's place once it is finished; until then the view stays as it is.
 
-    Asking again for the same definition completes what a crash left. Another definition replaces the successor.
+    Asking again for the same definition completes what a crash left. Another definition replaces the successor, and so
+    does the same one over another table at the upstream's location.
 
     :returns: the settings of the successor.
     :raises InvalidJobError: if the job is wrong, or moves the view.
@@ -63,7 +64,11 @@ def grow_successor(
             "that over; rebuild without --keep-serving"
         )
     wanted = job.model_dump(mode="json")
-    if before.successor is None or before.successor.job != wanted:
+    if (
+        before.successor is None
+        or before.successor.job != wanted
+        or _reads_former_table(before.successor, store, upstream)
+    ):
         creation.check_job(job, store, upstream, engine)
         successor = _new_successor(job, upstream)
 
@@ -76,6 +81,12 @@ def grow_successor(
         store.change_settings(change)
         delete_unused(store)
     return create_successor(store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock)
+
+
+def _reads_former_table(successor: Successor, store: BackfillStore, upstream: Source) -> bool:
+    """Return whether a successor was created on another table than the one at the upstream's location now."""
+    theirs = store_of(successor, store)
+    return theirs.created() and theirs.settings().upstream.table_id != upstream.at().table_id
 
 
 def create_successor(

@@ -219,6 +219,17 @@ def test_several_jobs_run_in_the_order_of_their_views_however_they_are_listed(pa
     assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids == dag.task_ids
 
 
+@pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 4}], ids=["one", "parallel"])
+def test_a_job_is_rebuilt_after_the_one_whose_view_it_reads_before_any_of_its_epochs(parallel):
+    dag = backfill_dag([OTHER, {**LARGE, **parallel}, JOB], rebuild_downstream=True)
+
+    rebuilds = [task for task in dag.tasks if task.task_id.endswith("rebuild_downstream")]
+    assert [task.task_id for task in rebuilds] == ["large_orders.rebuild_downstream"]
+    assert rebuilds[0].upstream_task_ids == {"large_orders.create_job"}
+    first = "large_orders.epoch_1.inject" if parallel else "large_orders.run_epoch"
+    assert rebuilds[0].downstream_task_ids == {first}
+
+
 @pytest.mark.parametrize(
     ("jobs", "reason"),
     [
