@@ -26,15 +26,16 @@ _FIELDS_OF_A_JOB = {"name", "upstream", "materialized_view", "query"}
 
 def jobs_downstream(file: Path) -> list[Backfill]:
     """
-    Return the created jobs downstream of a job, in the order in which they have to be rebuilt.
+    Return the created jobs downstream of a job, in the order in which they have to be rebuilt; none that is cancelled.
 
     :param file: the job's file; the files of the others lie beside it.
     :raises InvalidJobError: if a file beside it is that of a job, but not a valid one.
     """
     first, _ = created_job(file)
-    others = {backfill.job.name: backfill for backfill in map(_valid_job, _job_files_beside(file))}
+    beside = map(_valid_job, _job_files_beside(file))
+    others = {backfill.job.name: backfill for backfill in beside if _is_in_use(backfill)}
     found = downstream_of(_as_placed(first), [_as_placed(backfill) for backfill in others.values()])
-    return [others[job.name] for job in found if others[job.name].store.created()]
+    return [others[job.name] for job in found]
 
 
 def start_over(backfill: Backfill, engine: Callable[[], SparkEngine], *, keep_serving: bool) -> Backfill:
@@ -51,13 +52,20 @@ def rebuild_in_order(
     """
     Rebuild each job and run it until its view is finished, one after another.
 
+    :param jobs: the job that was named, and then those downstream.
+    :param keep_serving: whether the views stay in service meanwhile; a view downstream that is not finished does not.
+    :raises InvalidJobError: if a view cannot stay in service; nothing is rebuilt then.
     :raises NotFinishedError: if a job stops before, for example because it is paused; those after it are as before.
     """
+    if keep_serving:
+        for backfill in jobs:
+            succession.require_possible(backfill.job)
     for number, backfill in enumerate(jobs):
-        job = start_over(backfill, engine, keep_serving=keep_serving)
+        serving = keep_serving and (number == 0 or backfill.settings().finished_epoch is not None)
+        job = start_over(backfill, engine, keep_serving=serving)
         view.say(f"{job.job.name}: rebuilt, job {number + 1} of {len(jobs)}")
         runner = Runner(backfill=job, engine=engine, requester=requester(), view=view)
-        if keep_serving:
+        if serving:
             run_with_successor(runner, max_epochs=None)
         else:
             runner.run(max_epochs=None, until_finished=True)
@@ -92,8 +100,11 @@ def _valid_job(file: Path) -> Backfill:
         ) from error
 
 
+def _is_in_use(backfill: Backfill) -> bool:
+    """Return whether a job is created and not cancelled; a rebuild would bring a cancelled one back."""
+    return backfill.store.created() and not backfill.settings().cancelled
+
+
 def _as_placed(backfill: Backfill) -> BackfillJob:
-    """Return the definition with the locations of tables that are named in a catalog, if they are known."""
-    if not backfill.store.created():
-        return backfill.job
+    """Return the definition with the locations of tables that are named in a catalog."""
     return backfill.job.placed_like(backfill.settings().definition)

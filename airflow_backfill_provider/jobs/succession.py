@@ -58,11 +58,7 @@ def grow_successor(
     before = store.settings()
     creation.require_same_job(job, before, store)
     _require_served(before)
-    if kept := job.upstream.kept_for_job:
-        raise InvalidJobError(
-            f"upstream: job {job.name} keeps {kept} with its control tables, and a rebuild beside the view cannot hand "
-            "that over; rebuild without --keep-serving"
-        )
+    require_possible(job)
     wanted = job.model_dump(mode="json")
     if (
         before.successor is None
@@ -81,6 +77,19 @@ def grow_successor(
         store.change_settings(change)
         delete_unused(store)
     return create_successor(store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock)
+
+
+def require_possible(job: BackfillJob) -> None:
+    """
+    Refuse a job that cannot be rebuilt beside its view, whatever that view has.
+
+    :raises InvalidJobError: if it keeps something with its control tables that cannot be handed over.
+    """
+    if kept := job.upstream.kept_for_job:
+        raise InvalidJobError(
+            f"upstream: job {job.name} keeps {kept} with its control tables, and a rebuild beside the view cannot hand "
+            "that over; rebuild without --keep-serving"
+        )
 
 
 def _reads_former_table(successor: Successor, store: BackfillStore, upstream: Source) -> bool:

@@ -77,6 +77,35 @@ def test_views_stay_in_service_while_those_of_a_chain_are_rebuilt(chain):
         assert job("run").exit_code == 0
 
 
+def test_a_view_downstream_that_is_not_finished_cannot_stay_in_service_and_does_not_stop_the_others(chain):
+    first, second, _ = chain
+    assert second("rebuild").exit_code == 0
+    done = first("rebuild", "--downstream", "--keep-serving")
+    assert done.exit_code == 0, done.output
+    assert "a_third: rebuilt, job 3 of 3" in done.stdout
+    assert all(job.backfill.status().finished for job in chain)
+
+
+def test_a_view_downstream_that_cannot_stay_in_service_is_refused_before_anything_is_rebuilt(chain, tmp_path):
+    before = incarnations(chain)
+    job = job_over(tmp_path, "kept", "a_third")
+    assert job("create").exit_code == 0
+    job.write(upstream={"path": str(tmp_path / "lake" / "a_third"), "append_only": True})
+    chain[0].write()
+    fails(chain[0]("rebuild", "--downstream", "--keep-serving"), "job kept keeps", "rebuild without --keep-serving")
+    assert incarnations(chain) == before
+
+
+def test_a_cancelled_job_downstream_stays_cancelled(chain):
+    first, second, third = chain
+    assert second("cancel").exit_code == 0
+    before = incarnations([second, third])
+    done = first("rebuild", "--downstream")
+    assert done.exit_code == 0, done.output
+    assert "job 1 of 1" in done.stdout
+    assert incarnations([second, third]) == before
+
+
 def test_only_what_is_downstream_of_a_job_is_rebuilt(chain):
     before = incarnations(chain)
     assert chain[1]("rebuild", "--downstream").exit_code == 0
