@@ -41,7 +41,7 @@ class JobReading:
     :param token: a value that changes whenever the pages have something new to show.
     :param created: whether the job has control tables.
     :param summary: the job's progress; ``None`` if it was not created.
-    :param waits_for: which job has to finish the view that this one reads before this one can be created; empty if none.
+    :param waits_for: if the job is not created, which job has to finish the view that this one reads; empty if none.
     :param cells: the map of the vnodes.
     :param splits: the progress of each split of the upstream.
     :param shared_position: whether positions are keys, so that all vnodes share one.

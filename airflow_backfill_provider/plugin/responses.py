@@ -56,7 +56,7 @@ class JobRow(_Response):
     :param dag_ids: the job's DAGs that the user may read.
     :param problem: why the job's tables cannot be read.
     :param summary: the job's progress as of the last reading.
-    :param waits_for: if the job is not created, which job has to finish its view before: ``waits for paid_orders, 43 %``.
+    :param waits_for: if the job is not created, which job has to finish its view: ``waits for paid_orders, 43 %``.
     """
 
     name: str
