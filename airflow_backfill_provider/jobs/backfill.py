@@ -18,14 +18,16 @@ from airflow_backfill_provider.core.epoch.failures import EpochFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
-from airflow_backfill_provider.core.status.chain import ChainedJob
+from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.jobs import creation
-from airflow_backfill_provider.jobs.chain import chain_of, require_finished
+from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
+from airflow_backfill_provider.jobs.chain_frontier import lacked_since
 from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.store.real_folders import require_apart
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
@@ -181,6 +183,7 @@ class Backfill:
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
         state = self.store.state()
         feed = self._read_feed(settings, state, barriers, commits)
+        chain = chain_of(feed.view, self.storage_options)
         return ReadBackfill(
             settings=settings,
             state=state,
@@ -190,7 +193,8 @@ class Backfill:
             feed=feed,
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
-            chain=chain_of(feed.view, self.storage_options),
+            chain=chain,
+            behind_root=self._behind_root(chain, feed, read_up_to(settings, barriers, commits)),
             **self._read_verifications(settings),
         )
 
@@ -206,6 +210,20 @@ class Backfill:
             return chain_of(self.upstream.view_at(), self.storage_options)
         except BackfillError:
             return ()
+
+    def _behind_root(self, chain: Sequence[ChainedJob], feed: ChangeFeed, read: Offset | None) -> BehindRoot | None:
+        """Return how far the view is behind the chain's root; ``None`` if there is no chain, or it is unknown."""
+        if feed.view is None or read is None or not chain or not chain[-1].state or len(chain) == MOST_JOBS:
+            return None
+        try:
+            if feed.latest > read and (since := lacked_since(feed.view, read, self.storage_options)) is not None:
+                return BehindRoot(since)
+            before = Backfill.at(chain[-1].state, self.storage_options).read()
+        except BackfillError:
+            return None
+        if before.chain:
+            return before.behind_root
+        return None if before.feed.unanswered else BehindRoot(before.summary().behind_since)
 
     def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
         """Read the rebuild that grows beside the view, if there is one and its tables are created."""
@@ -264,6 +282,7 @@ class ReadBackfill:
     :param verification_waits: whether a verification is requested and waits.
     :param verification_problem: why these two are unknown, if they are.
     :param chain: the jobs before this one, whose views lead to its upstream.
+    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
     """
 
@@ -279,6 +298,7 @@ class ReadBackfill:
     verification_problem: str | None = None
     rebuild: ReadBackfill | None = None
     chain: tuple[ChainedJob, ...] = ()
+    behind_root: BehindRoot | None = None
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
@@ -305,4 +325,5 @@ class ReadBackfill:
             "verification_waits": self.verification_waits,
             "verification_problem": self.verification_problem,
             "chain": self.chain,
+            "behind_root": self.behind_root,
         }

@@ -38,11 +38,46 @@ def offset_as_of(
     reader = None if view is None or not view.is_finished else reader_of(view, storage_options or {})
     if view is None or reader is None:
         return upstream.offset_at(instant)
-    commit = _newest_epoch(reader, view, _looked_by(reader, instant, storage_options, most - 1))
-    if commit is None or commit.view_version is None:
+    looked = _looked_by(reader, instant, storage_options, most - 1)
+    found = _newest_epoch(reader, view, lambda barrier, _: looked(barrier))
+    if found is None or found[1].view_version is None:
         return None
-    offset = upstream.offset_of_version(_last_of(view, commit.view_version, storage_options))
+    offset = upstream.offset_of_version(_last_of(view, found[1].view_version, storage_options))
     return upstream.offset_at(instant) if offset is None else offset
+
+
+def lacked_since(
+    view: UpstreamView, offset: Offset, storage_options: Mapping[str, str] | None = None, *, most: int = MOST_JOBS
+) -> dt.datetime | None:
+    """
+    Return the instant up to which an older version of a view has all that the root of its chain had.
+
+    :param offset: the version.
+    :param most: how many views are followed to their own upstreams.
+    :returns: ``None`` if the job's newest epoch is in it, or if the barrier log does not tell.
+    """
+    reader = reader_of(view, storage_options or {})
+    found = None if reader is None else _newest_epoch(reader, view, lambda _, commit: _is_in(commit, offset))
+    if reader is None or found is None or found[0].epoch == reader.last_epoch():
+        return None
+    return _watermark(reader, found[0], storage_options, most - 1)
+
+
+def _is_in(commit: EpochCommit, offset: Offset) -> bool:
+    return commit.view_version is not None and Offset(commit.view_version) <= offset
+
+
+def _watermark(
+    reader: BackfillReader, barrier: Barrier, storage_options: Mapping[str, str] | None, most: int
+) -> dt.datetime:
+    """Return the instant of the chain's root that an epoch looked up to."""
+    view = open_source(reader.settings().definition.upstream, storage_options).view_at() if most else None
+    theirs = None if view is None else reader_of(view, storage_options or {})
+    if view is None or theirs is None:
+        return barrier.upstream.watermark
+    offset = barrier.upstream.to_offset
+    found = _newest_epoch(theirs, view, lambda _, commit: _is_in(commit, offset))
+    return barrier.upstream.watermark if found is None else _watermark(theirs, found[0], storage_options, most - 1)
 
 
 def _looked_by(
@@ -57,8 +92,8 @@ def _looked_by(
 
 
 def _newest_epoch(
-    reader: BackfillReader, view: UpstreamView, is_wanted: Callable[[Barrier], bool]
-) -> EpochCommit | None:
+    reader: BackfillReader, view: UpstreamView, is_wanted: Callable[[Barrier, EpochCommit], bool]
+) -> tuple[Barrier, EpochCommit] | None:
     """Return the newest committed epoch of a finished view that is wanted."""
     before = reader.last_epoch() + 1
     while before > 1:
@@ -67,8 +102,8 @@ def _newest_epoch(
         pinned = {barrier.epoch: barrier for barrier in barriers}
         for commit in reversed(commits):
             whole = commit.completed and not commit.given_up and commit.incarnation == view.incarnation
-            if whole and is_wanted(pinned[commit.epoch]):
-                return commit
+            if whole and is_wanted(pinned[commit.epoch], commit):
+                return pinned[commit.epoch], commit
         before = since
     return None
 

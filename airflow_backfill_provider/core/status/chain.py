@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from pydantic import BaseModel, ConfigDict
@@ -33,6 +35,21 @@ class ChainedJob(BaseModel):
             return self.name
         # Of 0.29 * 100, the part before the point is 28.
         return f"{self.name}, {min(int(round(self.progress * 100, 6)), 99)} %"
+
+
+@dataclass(frozen=True, slots=True)
+class BehindRoot:
+    """
+    How far a view is behind the root of its chain: the first upstream, which is no view.
+
+    :param since: since when the root may have changes that the view lacks; ``None`` if the view lacks none.
+    """
+
+    since: dt.datetime | None
+
+    def seconds(self, now: dt.datetime) -> float:
+        """Return the age of the oldest change that the view may lack."""
+        return 0.0 if self.since is None else max((now - self.since).total_seconds(), 0.0)
 
 
 def waits_for(chain: Sequence[ChainedJob]) -> str:

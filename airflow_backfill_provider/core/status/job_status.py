@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
-from airflow_backfill_provider.core.status.chain import ChainedJob, waits_for
+from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, waits_for
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
@@ -103,6 +103,8 @@ class JobSummary(BaseModel):
     :param chain: if the upstream is itself a job's view, the jobs before this one, in the order in which they run: each
         with its ``name``, ``materialized_view``, ``state``, whether it is ``finished``, and its ``progress``.
     :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; ``None`` if for none.
+    :param root_lag_seconds: age of the oldest change of the chain's first upstream that the view may lack; ``None`` if
+        there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
         are about the view that is served meanwhile.
     """
@@ -154,6 +156,7 @@ class JobSummary(BaseModel):
     verification_problem: str | None = None
     chain: tuple[ChainedJob, ...] = ()
     waits_for: str | None = None
+    root_lag_seconds: float | None = None
     rebuild: JobSummary | None = None
 
 
@@ -202,6 +205,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     verification_waits: bool = False,
     verification_problem: str | None = None,
     chain: tuple[ChainedJob, ...] = (),
+    behind_root: BehindRoot | None = None,
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -215,6 +219,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param verification_waits: whether a verification is requested.
     :param verification_problem: why verifications cannot be read, if so.
     :param chain: the jobs before this one, whose views lead to its upstream.
+    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -295,6 +300,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_problem=verification_problem,
         chain=chain,
         waits_for=waits_for(chain) or None,
+        root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
     )
 
 

@@ -90,12 +90,19 @@ const Rebuild = ({ rebuild }) =>
 const chained = (job) =>
   job.finished || job.progress === null ? job.name : `${job.name} (${percent(job.progress)})`;
 
+const behindRoot = ({ root_lag_seconds: lag }) => {
+  if (lag === null) {
+    return "";
+  }
+  return lag ? ` At most ${duration(lag)} behind the chain's first upstream.` : " As new as the chain's first upstream.";
+};
+
 const Chain = ({ summary }) =>
   summary.chain.length > 0 &&
   h(
     "p.bf-muted",
     { title: "Each view is the upstream of the next job" },
-    `Chain: ${[...summary.chain.map(chained), summary.name].join(" → ")}.`,
+    `Chain: ${[...summary.chain.map(chained), summary.name].join(" → ")}.${behindRoot(summary)}`,
   );
 
 const Definition = ({ job }) =>

@@ -1,4 +1,4 @@
-"""A view as of an instant is what its epochs had seen of the root by then, whenever they committed it."""
+"""What a view has seen of its chain's root by an instant, whenever its epochs committed it, and what it lacks."""
 
 from __future__ import annotations
 
@@ -118,3 +118,27 @@ def test_a_table_that_is_no_view_is_read_as_of_its_commits(root):
     root.add(1)
     committed_at(root.path, 0, minute(0))
     assert versions_at(root.table, minute(-1), minute(1)) == [None, 0]
+
+
+def test_the_lag_behind_the_root_is_the_age_of_the_oldest_change_there_that_the_view_may_lack(lake, root):
+    def behind(job):
+        """Return the lag in minutes, ten minutes after the first commit."""
+        seconds = job.backfill.status(lambda: minute(10)).root_lag_seconds
+        return None if seconds is None else seconds / 60
+
+    first = chain(lake, root)
+    second = Chained(lake, "second", first.view.location, "rows_are_only_counted")
+    third = Chained(lake, "third", second.view.location, "rows_are_only_counted")
+    first.run(minute(1))
+    for job in (second, third):
+        make(job.backfill)
+        assert behind(job) is None, "it has read nothing"
+        job.run(None)
+    assert [behind(job) for job in (first, second, third)] == [None, 8, 8], "the first has not read minute 2"
+    first.run(minute(4))
+    assert [behind(second), behind(third)] == [9, 9], "nor have they read what the first read after minute 1"
+    second.run(None)
+    assert [behind(second), behind(third)] == [0, 9]
+    DeltaTable(second.view.location).optimize.compact()
+    third.run(None)
+    assert [behind(second), behind(third)] == [0, 0]
