@@ -77,4 +77,37 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        name="what-the-newest-read-counts-as-seen",
+        breaks="A view that has not read the newest epoch of the view upstream counts as new as that one.",
+        invariant="I3",
+        file=FRONTIER_MODULE,
+        old="Offset(commit.view_version) <= offset",
+        new="True",
+        killers=(
+            f"{FRONTIER}::test_the_lag_behind_the_root_is_the_age_of_the_oldest_change_there_that_the_view_may_lack",
+        ),
+    ),
+    Mutant(
+        name="rebuild-over-the-former-table",
+        breaks="A rebuild that grows over a table which was replaced meanwhile is kept for ever.",
+        invariant="I6",
+        file="airflow_backfill_provider/jobs/succession.py",
+        old="\n        or _reads_former_table(before.successor, store, upstream)",
+        new="",
+        killers=(
+            "tests/unit/jobs/test_succession.py::test_a_rebuild_over_a_table_that_was_replaced_meanwhile_starts_over",
+        ),
+    ),
+    Mutant(
+        name="cancelled-job-rebuilt-downstream",
+        breaks="A rebuild upstream brings a cancelled job back.",
+        invariant="I6",
+        file="airflow_backfill_provider/operators/rebuild.py",
+        old="not settings.cancelled and ",
+        new="",
+        killers=(
+            "tests/unit/operators/test_chains.py::test_a_cancelled_job_and_one_over_another_table_are_not_rebuilt",
+        ),
+    ),
 )
