@@ -340,6 +340,8 @@ WHAT_TO_DO = {
     "TableLogError": "restore the table from a copy, or [rebuild](../how-to/rebuild.md)",
     "JobCancelledError": "[rebuild](../how-to/rebuild.md) to start over",
     "NotFinishedError": "run more epochs",
+    "UpstreamNotFinishedError": "finish the job that it names; a task is skipped, and goes on by itself in a later DAG "
+    "run. See [build a view on another view](../how-to/chain-views.md)",
     "ConcurrentUpdateError": "try again",
     "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
     "UpstreamUnavailableError": "check the system and the network; then try again",

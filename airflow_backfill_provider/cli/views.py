@@ -276,9 +276,19 @@ def show_status(status: JobStatus, console: Console) -> None:
         console.print(f"{'warning':<12}{warning}")
 
 
+def _behind_root(status: JobStatus) -> str:
+    """Return how far a view is behind the first upstream of its chain; empty if that is unknown."""
+    if status.root_lag_seconds is None:
+        return ""
+    behind = f"at most {text.duration(status.root_lag_seconds)} behind" if status.root_lag_seconds else "as new as"
+    return f" ({behind} the chain's first upstream)"
+
+
 def _optional_lines(status: JobStatus) -> dict[str, str]:
     """Return the lines about what not every job has."""
     lines = {}
+    if status.chain:
+        lines["chain"] = f"{' → '.join([*map(str, status.chain), status.name])}{_behind_root(status)}"
     if status.replay_epoch:
         takes_all = status.replay_epoch >= MOST_EPOCHS
         rest = "which takes all changes that are left" if takes_all else f"of at most {MOST_EPOCHS}"

@@ -24,6 +24,7 @@ from faults.campaign import Campaign, Outcome, WrongError
 from faults.mutants import (
     announcing,
     appends,
+    chains,
     core,
     databases,
     endings,
@@ -64,6 +65,7 @@ MUTANTS = (
     *protocol.MUTANTS,
     *succession.MUTANTS,
     *appends.MUTANTS,
+    *chains.MUTANTS,
     *engine.MUTANTS,
     *execution.MUTANTS,
     *queries.MUTANTS,

@@ -118,7 +118,8 @@ class BackfillJob(ShownAsYaml):
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view. Required
         if the view is named in a catalog without ``view_path``.
-    :param table_properties: Delta table properties of the materialized view.
+    :param table_properties: Delta table properties of the materialized view. Unless they name
+        ``delta.enableChangeDataFeed``, the view gets it when it is finished.
     :raises InvalidJobError: naming each wrong field and what is allowed.
     """
 
@@ -204,8 +205,7 @@ class BackfillJob(ShownAsYaml):
         if self.view_path and not self.view_name:
             raise InvalidJobError("view_path: materialized_view is a location already; leave one of them out")
         if not self.state and self.view_location:
-            beside = f"{location.parent(self.view_location)}/_backfill/{self.name}"
-            object.__setattr__(self, "state", beside)
+            object.__setattr__(self, "state", location.default_state(self.view_location, self.name))
         folders = self.separate_folders
         if found := location.nested(folders):
             inner, outer = found

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -79,10 +80,11 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     """
     Plan the rest of a job.
 
-    :raises BackfillError: if the definition or the upstream cannot be used.
+    :raises BackfillError: if the definition or the upstream cannot be used; an unfinished view is no upstream yet.
     """
     job, upstream = backfill.job, backfill.upstream
     described = upstream.at()
+    require_finished(described.view, backfill.storage_options)
     resolved = creation.resolve_upstream(job, described)
     created = backfill.store.created()
     if created:
@@ -119,7 +121,6 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
         warnings=(
-            *([described.unfinished] if described.unfinished else []),
             *outlook.warnings,
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
