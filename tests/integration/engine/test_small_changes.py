@@ -121,9 +121,8 @@ def test_a_view_without_deletion_vectors_is_merged_without_a_filter(lakehouse: L
 def test_changes_are_sent_to_every_executor_only_if_they_are_few_and_narrow(spark: SparkSession) -> None:
     """A few thousand rows of a megabyte do not fit into the memory of an engine, let alone several times."""
     wide, narrow = (
-        spark.sql(
-            "SELECT id, NULL AS nothing, {body} AS body, array(struct(unhex(hex({body})))) AS nested FROM range(20)",
-            body=F.repeat(F.lit("x"), F.lit(width)),
+        spark.range(20).selectExpr(
+            "id", "NULL AS nothing", f"repeat('x', {width}) AS body", f"array(struct(repeat('y', {width}))) AS nested"
         )
         for width in (1_000_000, 1_000)
     )
