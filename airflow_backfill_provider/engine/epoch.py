@@ -39,6 +39,7 @@ from airflow_backfill_provider.spark.net_changes import (
     require_single,
     with_cleared,
 )
+from airflow_backfill_provider.spark.small_changes import CHANGES_KEPT
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from airflow_backfill_provider.strategies.reader import Chunk
 
@@ -156,7 +157,7 @@ class EpochEvaluator:
         if net is not None:
             self._hold(net, measure_changes(rows, net, self._visible))
             if self._measured.some_doubtful:
-                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist()
+                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist(CHANGES_KEPT)
                 self._hold(net, measure_changes(rows, net, self._visible))
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
@@ -190,7 +191,7 @@ class EpochEvaluator:
             # As the previous epoch left it, so that every attempt deletes the same rows.
             view = tables.view.table.read_at(self._since.view.version)
             net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
-        return net.persist()
+        return net.persist(CHANGES_KEPT)
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""
