@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -31,13 +30,6 @@ MOST_KEYS = 20_000
 
 BITS_PER_KEY = 8
 """Bits for each key. With one hash, about one in nine rows with an unchanged key passes."""
-
-CHANGES_KEPT = StorageLevel.DISK_ONLY
-"""
-Where Spark keeps changes that are used several times; a merge in Delta keeps its source there as well.
-
-To keep rows in memory, Spark reads some eighty megabytes of wide rows for each task before it asks whether they fit.
-"""
 
 _WORD = 64
 

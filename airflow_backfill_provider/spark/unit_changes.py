@@ -16,9 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.scan.columns import OwnColumns, own_columns
 from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
 from airflow_backfill_provider.spark.row_hash import row_hash
-from airflow_backfill_provider.spark.small_changes import CHANGES_KEPT, bytes_of
+from airflow_backfill_provider.spark.small_changes import bytes_of
 
 _IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
 _IS_TOMBSTONE, _HASH = "is_tombstone", "hash"
@@ -91,7 +92,7 @@ def unit_changes(view: DataFrame, fresh: DataFrame, touched: DataFrame, units: S
             own.named(_HASH),
             own.named(_HAS_SEVERAL),
         )
-        .persist(CHANGES_KEPT)
+        .persist(KEPT)
     )
     try:
         yield _measured(rows, units, own, TableSchema.of(view.schema.json()).types)
