@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY, SMALL_CHANGES
+from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY, SMALL_CHANGES, SPARK_SETTINGS
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -43,6 +43,15 @@ MUTANTS = (
         new="",
         killers=(f"{SMALL_CHANGES}::test_changes_are_sent_to_every_executor_only_if_they_are_few_and_narrow",),
         spark=True,
+    ),
+    Mutant(
+        name="written-batches-remembered",
+        breaks="A task holds the last hundred batches of rows that it has written to disk.",
+        invariant="I6",
+        file="airflow_backfill_provider/applications/spark_settings.py",
+        old="return {**_DELTA, **_MEMORY, **_S3,",
+        new="return {**_DELTA, **_S3,",
+        killers=(f"{SPARK_SETTINGS}::test_no_task_holds_a_hundred_batches_that_it_has_written_to_disk",),
     ),
     Mutant(
         name="key-in-two-vnodes",
