@@ -93,8 +93,9 @@ def test_random_histories(spark: SparkSession, lake: Path, kind: type[EventTable
     events.assert_truth()
 
 
-@pytest.mark.parametrize("kind", [EventTable, exhaustive(FlattenedEventTable)])
-@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", [EventTable, FlattenedEventTable])
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_a_warm_engine_reads_events(
     spark: SparkSession, spark_remote: str, lake: Path, kind: type[EventTable], strategy: str
 ) -> None:
