@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.shared.balanced import sum_of
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows, literal
+from airflow_backfill_provider.spark.small_changes import bytes_of
 
 _UPSERTS = ("insert", "update_postimage")
 
@@ -45,6 +46,7 @@ class MeasuredChanges:
     :param some_doubtful: whether the upstream had several rows of any of the keys at some time.
     :param has_nulls: for each key column, whether it is null in any change.
     :param key_bytes: bytes of all texts and binary values in the keys of the changes that apply to the view.
+    :param value_bytes: bytes of all values without a fixed width in these changes, keys included.
     """
 
     through: int
@@ -54,9 +56,12 @@ class MeasuredChanges:
     some_doubtful: bool
     has_nulls: tuple[bool, ...]
     key_bytes: int
+    value_bytes: int
 
 
-NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0)
+NO_CHANGES = MeasuredChanges(
+    0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0, value_bytes=0
+)
 
 
 def net_changes(
@@ -245,6 +250,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
         F.some(F.col(own.appeared) | F.col(own.named(KEY_APPEARED))).alias("appeared"),
         F.array(*(F.some(column(name).isNull()) for name in rows.key.names)).alias("has_nulls"),
         F.sum(F.when(visible, _text_bytes(rows))).alias("key_bytes"),
+        F.sum(F.when(visible, bytes_of(rows.types))).alias("value_bytes"),
     ).first()
     if total is None or not total["rows"]:
         return NO_CHANGES
@@ -257,6 +263,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
         some_doubtful=bool(total["doubles"]),
         has_nulls=tuple(total["has_nulls"]),
         key_bytes=int(total["key_bytes"] or 0),
+        value_bytes=int(total["value_bytes"] or 0),
     )
 
 

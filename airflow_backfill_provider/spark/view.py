@@ -203,7 +203,7 @@ class MaterializedView:
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
         merge_into(
             self.table,
-            broadcast_if_few(changes, measured.through),
+            broadcast_if_few(changes, measured.through, measured.value_bytes),
             [*same_keys(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
             f"{refuse_match(keys, own.appeared)}"
             f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
@@ -286,7 +286,7 @@ class MaterializedView:
                 return
             merge_into(
                 self.table,
-                broadcast_if_few(changes.rows, changes.removed + changes.written),
+                broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
                 [
                     *changes.conditions(view, unit_columns),
                     *self._filters(changes.tombstones, changes.removed, unit_columns),

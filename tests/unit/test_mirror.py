@@ -59,6 +59,7 @@ WITHOUT = {
     "core/job/succession.py": Untested("values without rules", None),
     "core/job/upstream_view.py": Untested("a value without rules", None),
     "sources/shared/unreadable_records.py": Untested("two names", None),
+    "sources/shared/kept_rows.py": Untested("a level of storage", "tests/unit/test_house.py"),
     "sources/append_only/definition.py": fields_of("tests/unit/sources/shared/file_log/test_definition.py"),
     "sources/debezium/definition.py": fields_of("tests/unit/sources/test_debezium.py"),
     "sources/delta/definition.py": fields_of("tests/unit/sources/shared/test_catalog_table.py"),

@@ -20,6 +20,7 @@ from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.queries import OF_ROWS
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.query import require_checked, run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -118,7 +119,7 @@ class Slices:
         """
         if self._query.is_global:
             return
-        sample = rows.limit(_SAMPLE).persist()
+        sample = rows.limit(_SAMPLE).persist(KEPT)
         try:
             half = F.pmod(F.hash(*self.names), F.lit(2)) == 0
             touched = self.units_of(sample).distinct().filter(half)

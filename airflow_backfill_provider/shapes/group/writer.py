@@ -17,6 +17,7 @@ from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
@@ -89,7 +90,7 @@ class SliceWriter(ViewWriter):
 
     def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
         """Compute units anew, and replace them; each is found once, because several statements read them."""
-        units = touched.persist()
+        units = touched.persist(KEPT)
         try:
             fresh = self._slices.of_units(units, barrier)
             outputs = self._slices.outputs_in(fresh.schema)

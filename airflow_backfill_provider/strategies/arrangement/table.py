@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.core.status.compaction import CompactionPlan
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.compaction import compact
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.own_table import create_own_table
@@ -189,7 +190,7 @@ class ArrangementTable:
         log = self._table.read().filter(
             (epoch > self._base_epoch) & (epoch <= barrier.epoch) & in_any(self._scan.order, ranges)
         )
-        changed = changed_since_base(log, self._scan, self._job_rows).persist()
+        changed = changed_since_base(log, self._scan, self._job_rows).persist(KEPT)
         try:
             yield ArrangedChunk(of_base=self.base_chunk(ranges), changed=changed)
         finally:
