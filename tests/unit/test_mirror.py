@@ -106,6 +106,7 @@ WITHOUT = {
     "engine/repeated_keys.py": on_spark("test_bad_input"),
     "engine/spark_engine.py": on_spark("test_epochs"),
     "engine/tables.py": on_spark("test_giving_up"),
+    "shapes/group/fold/groups.py": on_spark("test_folds"),
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "sources/append_only/description.py": on_spark("test_append_only"),

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.shapes.group.fold.folding import Fold, fold_of
-from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
+from airflow_backfill_provider.shapes.group.fold.groups import FoldedStep
+from airflow_backfill_provider.shapes.group.fold.statements import of_rows
 from airflow_backfill_provider.shapes.group.fold.step import Aggregate, GroupingStep
 
 Values = tuple[object, ...]
@@ -22,8 +23,9 @@ def aggregates(rows: DataFrame, calls: Sequence[str]) -> tuple[Aggregate, ...]:
 
     :param calls: calls, perhaps with ``DISTINCT`` and ``FILTER (WHERE …)``. Of several arguments, each is a column.
     """
-    results = [kind for _, kind in rows.selectExpr(*calls).dtypes]
-    return tuple(_aggregate(rows, call, kind, f"r{number}") for number, (call, kind) in enumerate(zip(calls, results)))
+    results = [kind for _, kind in rows.selectExpr(*calls).dtypes] if calls else []
+    typed = enumerate(zip(calls, results, strict=True))
+    return tuple(_aggregate(rows, call, kind, f"r{number}") for number, (call, kind) in typed)
 
 
 def _aggregate(rows: DataFrame, call: str, result_type: str, output: str) -> Aggregate:
@@ -78,7 +80,7 @@ class FoldedGroups:
     def load(self, rows: Iterable[Values]) -> None:
         """Fill the view from rows, as the first epoch does."""
         self.rows = {row[0]: row for row in rows}
-        self._keep(self._query(self._relation(), of_rows(self.fold)))
+        self._keep(self._collected(self._query(self._relation(self.rows.values()), of_rows(self.fold))))
 
     def epoch(self, changed: Mapping[object, Values | None]) -> None:
         """
@@ -86,45 +88,48 @@ class FoldedGroups:
 
         :param changed: key → its new row; ``None`` if it goes.
         """
-        images = [(*self.rows[key], -1) for key in changed if key in self.rows]
-        images += [(*row, 1) for row in changed.values() if row is not None]
-        self.rows = {key: row for key, row in {**self.rows, **changed}.items() if row is not None}
-        signed = self.spark.createDataFrame(images, f"{self.schema}, {self.fold.sign} INT")
+        old = [self.rows[key] for key in changed if key in self.rows]
+        new = [row for row in changed.values() if row is not None]
+        rows = {key: row for key, row in {**self.rows, **changed}.items() if row is not None}
         held = [(*unit, *state) for unit, state in self.states.items()]
         base = self.spark.createDataFrame(held, StructType([self._schema[n] for n in (*self.units, *self._hidden)]))
-        delta = self._grouped(signed, [*self.units, *changes(self.fold)])
-        state = self.spark.sql(moved(self.fold, "{delta}", "{base}"), delta=delta, base=base).persist()
-        try:
-            self._replace(state)
-        finally:
-            state.unpersist()
+        step = FoldedStep(self.fold, self._query, self._of_units)
+        with step.touched(
+            self._relation(old), self._relation(new), base, lambda units: self._read(rows, units)
+        ) as touched:
+            assert touched.fresh.dtypes == [(column.name, column.dataType.simpleString()) for column in self._schema]
+            units, self.read_again = (
+                [tuple(row) for row in found.collect()] for found in (touched.units, touched.lost)
+            )
+            fresh = list(self._collected(touched.fresh))
+        self.rows = rows
+        for unit in units:
+            self.results.pop(unit, None)
+            self.states.pop(unit, None)
+        self._keep(fresh)
 
     def assert_truth(self) -> None:
         """The view has the results of Spark's own aggregates over the present rows (I1)."""
-        groups = self._collected(self._query(self._relation(), of_rows(self.fold)))
+        groups = self._collected(self._query(self._relation(self.rows.values()), of_rows(self.fold)))
         expected = {unit: results for unit, results, _ in groups}
         for unit in {*expected, *self.results}:
             found = self.results.get(unit, ()), expected.get(unit, ())
             wrong = [(self.calls[n], *pair) for n, pair in enumerate(zip(*found, strict=False)) if pair[0] != pair[1]]
             assert (unit in self.results, wrong) == (unit in expected, []), unit
 
-    def _replace(self, state: DataFrame) -> None:
-        kept = self.spark.sql(shown(self.fold, "{state}"), state=state)
-        assert kept.dtypes == [(column.name, column.dataType.simpleString()) for column in self._schema.fields]
-        touched = state.select(*self.units, self.fold.is_lost).collect()
-        self.read_again = [tuple(row[:-1]) for row in touched if row[-1]]
-        for row in touched:
-            self.results.pop(tuple(row[:-1]), None)
-            self.states.pop(tuple(row[:-1]), None)
-        self._keep(kept)
-        if self.read_again:
-            self._keep(self._query(self._relation(), of_rows(self.fold)), self.read_again)
+    def _read(self, rows: Mapping[object, Values], units: DataFrame) -> DataFrame:
+        """Return the rows of some units."""
+        present = self._relation(rows.values())
+        return (
+            present.join(units, [present[n].eqNullSafe(units[n]) for n in self.units], "left_semi")
+            if self.units
+            else present
+        )
 
-    def _keep(self, groups: DataFrame, units: Sequence[Values] | None = None) -> None:
-        for unit, results, state in self._collected(groups):
-            if units is None or unit in units:
-                assert unit not in self.results
-                self.results[unit], self.states[unit] = results, state
+    def _keep(self, groups: Iterable[tuple[Values, Values, Values]]) -> None:
+        for unit, results, state in groups:
+            assert unit not in self.results
+            self.results[unit], self.states[unit] = results, state
 
     def _collected(self, groups: DataFrame) -> Iterable[tuple[Values, Values, Values]]:
         """Yield units, results and hidden columns. PySpark does not take every interval, so they become texts."""
@@ -135,12 +140,15 @@ class FoldedGroups:
             results = tuple(repr(row[f"r{number}"]) for number in range(len(self.calls)))
             yield tuple(row[n] for n in self.units), results, tuple(row[n] for n in self._hidden)
 
-    def _relation(self) -> DataFrame:
-        return self.spark.createDataFrame(list(self.rows.values()), self.schema)
+    def _relation(self, rows: Iterable[Values]) -> DataFrame:
+        return self.spark.createDataFrame(list(rows), self.schema)
 
     def _query(self, rows: DataFrame, more: Sequence[str]) -> DataFrame:
         """Return the user's query over rows, with more columns."""
         return self._grouped(rows, [*self.units, *(f"{call} AS r{n}" for n, call in enumerate(self.calls)), *more])
+
+    def _of_units(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+        return self._grouped(rows, [*self.units, *columns])
 
     def _grouped(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
         group_by = f" GROUP BY {', '.join(self.units)}" if self.units else ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 DIGITS = 38
 """The most digits of a decimal of Spark's."""
@@ -81,12 +82,9 @@ def number_of(type_: str) -> Number | None:
     if found := _DECIMAL.fullmatch(type_):
         return _decimal(int(found[1]), int(found[2]))
     if _MONTHS.fullmatch(type_):
-        return _interval(type_, "month", 0, str(2**31 - 1), str(2**31), "interval year to month")
+        return _interval(type_, "month", 0, (-(2**31), 2**31 - 1), "interval year to month")
     if _SECONDS.fullmatch(type_):
-        most, least = f"{2**63 - 1:_}".replace("_", ""), f"{2**63}"
-        point = slice(None, -6), slice(-6, None)
-        bounds = (f"{text[point[0]]}.{text[point[1]]}" for text in (most, least))
-        return _interval(type_, "second", 6, *bounds, "interval day to second")
+        return _interval(type_, "second", 6, (-(2**63), 2**63 - 1), "interval day to second")
     return None
 
 
@@ -145,12 +143,19 @@ def _decimal(precision: int, scale: int) -> Number | None:
     )
 
 
-def _interval(type_: str, unit: str, scale: int, most: str, least: str, average_type: str) -> Number:
+def _interval(type_: str, unit: str, scale: int, units: tuple[int, int], average_type: str) -> Number:
+    """
+    Return how intervals are added, as a number of months or seconds.
+
+    :param units: the least and the greatest interval, in the last digits of the scale.
+    """
+    least, most = (f"{Decimal(bound).scaleb(-scale):f}BD" for bound in units)
+
     def to_interval(total: str, into: str) -> str:
         return f"CAST(CAST({total} AS INTERVAL {unit}) AS {into})"
 
     def in_range(total: str) -> str:
-        return f"{total} BETWEEN -{least}BD AND {most}BD"
+        return f"{total} BETWEEN {least} AND {most}"
 
     return Number(
         scale=scale,
