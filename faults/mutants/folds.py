@@ -5,6 +5,7 @@ from __future__ import annotations
 from faults.mutants.killers import (
     FOLD_COLUMNS,
     FOLD_FUNCTIONS,
+    FOLD_HISTORIES,
     FOLD_NUMBERS,
     FOLD_STATE,
     FOLD_STATEMENTS,
@@ -86,8 +87,7 @@ MUTANTS = (
         file=f"{_ROOM}/columns.py",
         old='f"CASE WHEN {count.moved} = 0 THEN NULL WHEN {is_gone} THEN {new} ELSE',
         new='f"CASE WHEN {is_gone} THEN coalesce({new}, {old}) ELSE',
-        killers=(f"{FOLDS}::test_a_group_is_read_again_only_if_its_extreme_is_lost",),
-        spark=True,
+        killers=(f"{FOLD_HISTORIES}::test_the_view_is_right_after_every_epoch",),
     ),
     Mutant(
         name="sums-added-in-38-digits",
@@ -171,7 +171,6 @@ MUTANTS = (
         file=f"{_ROOM}/columns.py",
         old="THEN {value} ELSE -{value} END",
         new="THEN {value} ELSE {value} END",
-        killers=(f"{FOLDS}::test_a_group_is_gone_with_its_rows_and_not_if_its_sum_is_zero",),
-        spark=True,
+        killers=(f"{FOLD_HISTORIES}::test_the_view_is_right_after_every_epoch",),
     ),
 )
