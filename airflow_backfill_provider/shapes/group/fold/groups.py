@@ -13,6 +13,9 @@ from airflow_backfill_provider.shapes.group.fold.folding import Fold
 from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
 from airflow_backfill_provider.sources.shared.by_key import column
 
+_RELATION = "`backfill {}`"
+"""The name of a relation in SQL, until Spark puts the relation there."""
+
 Query = Callable[[DataFrame, Sequence[str]], DataFrame]
 
 
@@ -66,7 +69,7 @@ class FoldedStep:
         state = self._moved(delta, base).persist()
         try:
             units, lost = (groups.select(*self._units) for groups in (state, state.filter(column(self.fold.is_lost))))
-            fresh = state.sparkSession.sql(shown(self.fold, "{state}"), state=state)
+            fresh = _run(shown(self.fold, _RELATION.format("state")), state=state)
             if lost.limit(1).count():  # counts a group without units, too
                 fresh = fresh.unionByName(self.of_rows(read(lost)))
             yield TouchedGroups(units, fresh, lost)
@@ -93,4 +96,13 @@ class FoldedStep:
             touched = delta.select(*self._units).toDF(*names)
             same = [unit.eqNullSafe(F.col(name)) for unit, name in zip(self._units, names, strict=True)]
             held = held.join(F.broadcast(touched), same, "left_semi")
-        return base.sparkSession.sql(moved(self.fold, "{delta}", "{base}"), delta=delta, base=held)
+        text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
+        return _run(text, delta=delta, base=held)
+
+
+def _run(text: str, **relations: DataFrame) -> DataFrame:
+    """Run SQL over relations. Spark puts them in place of names in braces, and users' names may have braces, too."""
+    text = text.replace("{", "{{").replace("}", "}}")
+    for name in relations:
+        text = text.replace(_RELATION.format(name), f"{{{name}}}")
+    return next(iter(relations.values())).sparkSession.sql(text, **relations)

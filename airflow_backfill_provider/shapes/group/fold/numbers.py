@@ -118,13 +118,14 @@ def _decimal(precision: int, scale: int) -> Number | None:
     # A decimal with so many digits, divided by a count, has exactly the scale of Spark's average. So Spark rounds as
     # its average does. It would round a quotient of a larger scale a second time, and there the result may differ.
     divided = DIGITS - average_scale + scale
+    is_direct = average_scale >= _LEAST_SCALE
 
     def below(total: str, digits: int) -> str:
         return f"abs({total}) < {as_decimal(f'{10**digits}BD', DIGITS, scale)}"
 
     def average(total: str, count: str) -> str:
         divisor = as_decimal(count, 20, 0)
-        if average_scale >= _LEAST_SCALE:
+        if is_direct:
             quotient = f"{as_decimal(total, divided, scale)} / {divisor}"
         else:  # divide a hundredth of it, whose average has a scale that Spark allows
             hundredth = as_decimal(f"{as_decimal(total, divided, scale)} * 0.01BD", divided, scale + 2)
@@ -139,7 +140,7 @@ def _decimal(precision: int, scale: int) -> Number | None:
         sum_fits=lambda total: "true" if sum_digits == DIGITS else below(total, sum_digits - scale),
         average_type=f"decimal({average_digits},{average_scale})",
         average=average,
-        average_fits=lambda total: below(total, divided - scale),
+        average_fits=lambda total: below(total, divided - scale if is_direct else DIGITS - _LEAST_SCALE),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from airflow_backfill_provider.shapes.group.fold.numbers import number_of
@@ -43,6 +45,43 @@ def test_a_quotient_has_the_scale_of_the_average(scale: int, divided: str) -> No
     number = number_of(f"decimal(38,{scale})")
     assert number is not None
     assert f"CAST(t AS {divided}) / CAST(n AS DECIMAL(20,0))" in number.average("t", "n")
+
+
+def spark_quotient(precision: int, scale: int) -> tuple[int, int]:
+    """Return the type that Spark gives the quotient of a decimal and a DECIMAL(20,0)."""
+    before, after = precision - scale, max(6, scale + 20 + 1)
+    return (before + after, after) if before + after <= 38 else (38, max(38 - before, min(after, 6)))
+
+
+def spark_product(precision: int, scale: int) -> tuple[int, int]:
+    """Return the type that Spark gives the product of a decimal and a DECIMAL(3,0)."""
+    before = precision + 3 + 1 - scale
+    return (before + scale, scale) if before + scale <= 38 else (38, max(38 - before, min(scale, 6)))
+
+
+@pytest.mark.parametrize("scale", range(38))
+def test_no_average_is_rounded_twice_and_none_overflows_on_the_way(scale: int) -> None:
+    """I1: for every scale, and the largest sum that is not read again."""
+    number = number_of(f"decimal(38,{scale})")
+    assert number is not None
+    average_scale, text = min(scale + 4, 38), number.average("t", "n")
+    casts = [tuple(map(int, found)) for found in re.findall(r"AS DECIMAL\((\d+),(\d+)\)", text)]
+    largest = re.search(r"CAST\((\d+)BD", number.average_fits("t"))
+    assert largest is not None
+    digits = len(largest[1]) - 1  # before the point
+    if average_scale >= 6:
+        (divided, _, result) = casts
+        assert spark_quotient(*divided) == (38, average_scale)
+        steps = [divided, spark_quotient(*divided), result]
+    else:
+        (total, hundredth, _, result) = casts
+        quotient = spark_quotient(*hundredth)
+        assert quotient == (38, average_scale + 2)  # of a hundredth
+        steps = [total, spark_product(*quotient), result]
+        assert digits - 2 <= min(hundredth[0] - hundredth[1], quotient[0] - quotient[1])
+        assert spark_product(*quotient)[1] >= average_scale
+    assert result == (38, average_scale)
+    assert digits <= min(precision - after for precision, after in steps)
 
 
 def test_an_interval_is_in_range_as_long_as_spark_can_hold_it() -> None:
