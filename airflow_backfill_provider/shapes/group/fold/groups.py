@@ -65,17 +65,12 @@ class FoldedStep:
         :param base: the view's rows at the version that the previous epoch left.
         :param read: returns the rows of some units that were read until the end of the epoch, as of its window's end.
         """
-        delta = self._delta(old, new).persist()
-        state = self._moved(delta, base).persist()
-        try:
+        with _kept(self._delta(old, new)) as delta, _kept(self._moved(delta, base)) as state:
             units, lost = (groups.select(*self._units) for groups in (state, state.filter(column(self.fold.is_lost))))
             fresh = _run(shown(self.fold, _RELATION.format("state")), state=state)
             if lost.limit(1).count():  # counts a group without units, too
                 fresh = fresh.unionByName(self.of_rows(read(lost)))
             yield TouchedGroups(units, fresh, lost)
-        finally:
-            state.unpersist()
-            delta.unpersist()
 
     @property
     def _units(self) -> list[Column]:
@@ -98,6 +93,16 @@ class FoldedStep:
             held = held.join(F.broadcast(touched), same, "left_semi")
         text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
         return _run(text, delta=delta, base=held)
+
+
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Keep rows in memory until the end of the block."""
+    rows.persist()
+    try:
+        yield rows
+    finally:
+        rows.unpersist()
 
 
 def _run(text: str, **relations: DataFrame) -> DataFrame:
