@@ -110,4 +110,4 @@ def _run(text: str, **relations: DataFrame) -> DataFrame:
     text = text.replace("{", "{{").replace("}", "}}")
     for name in relations:
         text = text.replace(_RELATION.format(name), f"{{{name}}}")
-    return next(iter(relations.values())).sparkSession.sql(text, **relations)
+    return next(iter(relations.values())).sparkSession.sql(text, None, **relations)
