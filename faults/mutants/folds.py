@@ -169,8 +169,8 @@ MUTANTS = (
         breaks="Images that go are added to sums.",
         invariant="I1",
         file=f"{_ROOM}/columns.py",
-        old="THEN {value} ELSE -{value} END",
-        new="THEN {value} ELSE {value} END",
+        old="{with_new} - {plain",
+        new="{with_new} + {plain",
         killers=(f"{FOLD_HISTORIES}::test_the_view_is_right_after_every_epoch",),
     ),
 )

@@ -105,22 +105,25 @@ def total(
     :param count: the column of the argument's number of non-null values.
     :param rows: the column of the group's number of rows, which is NULL in ``base`` for a new group.
     """
-    column, nothing = quote(name), as_decimal("0", *_digits(number.stored_type))
-    value = number.to_number(f"({argument})")
-    signed = f"CASE WHEN {quote(images.sign)} > 0 THEN {value} ELSE -{value} END"
-    added = number.added_type
-    old = f"CASE WHEN {BASE}.{rows.sql} IS NULL THEN {nothing} ELSE {BASE}.{column} END"
-    moved = f"CAST(try_cast({old} AS {added}) + try_cast({DELTA}.{column} AS {added}) AS {number.stored_type})"
+    came, gone, nothing = f"{name}_came", f"{name}_gone", as_decimal("0", *_digits(number.stored_type))
+    value, added = number.to_number(f"({argument})"), number.added_type
 
-    def of(values: str) -> str:
-        return f"CASE WHEN count({argument}){images.all} = 0 THEN {nothing} ELSE try_sum({values}){images.all} END"
+    def of(taken: str) -> str:
+        return f"CASE WHEN count({argument}){taken} = 0 THEN {nothing} ELSE try_sum({value}){taken} END"
 
+    def plain(sql: str) -> str:
+        return f"try_cast({sql} AS {added})"
+
+    old = f"CASE WHEN {BASE}.{rows.sql} IS NULL THEN {nothing} ELSE {BASE}.{quote(name)} END"
+    # Images that go are not negated: of a decimal of more than 34 digits, Spark rounds the negative.
+    with_new = plain(f"{plain(old)} + {plain(f'{DELTA}.{quote(came)}')}")
+    moved = f"{with_new} - {plain(f'{DELTA}.{quote(gone)}')}"
     return StateColumn(
         name,
         number.stored_type,
-        of(value),
-        {name: of(signed)},
-        f"CASE WHEN {count.moved} = 0 THEN {nothing} ELSE {moved} END",
+        of(images.all),
+        {came: of(images.coming), gone: of(images.going)},
+        f"CASE WHEN {count.moved} = 0 THEN {nothing} ELSE CAST({moved} AS {number.stored_type}) END",
     )
 
 

@@ -121,7 +121,9 @@ def _decimal(precision: int, scale: int) -> Number | None:
     is_direct = average_scale >= _LEAST_SCALE
 
     def below(total: str, digits: int) -> str:
-        return f"abs({total}) < {as_decimal(f'{10**digits}BD', DIGITS, scale)}"
+        # Not by abs: of a decimal of more than 34 digits, Spark rounds the negative.
+        least, most = (as_decimal(f"{bound}BD", DIGITS, scale) for bound in (-(10**digits), 10**digits))
+        return f"{total} > {least} AND {total} < {most}"
 
     def average(total: str, count: str) -> str:
         divisor = as_decimal(count, 20, 0)

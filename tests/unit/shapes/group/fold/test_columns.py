@@ -27,7 +27,7 @@ def test_a_sum_is_added_in_a_type_that_spark_adds_exactly() -> None:
     assert number is not None
     column = total("s", "v", number, COUNT, ROWS, IMAGES)
     assert column.type == "decimal(38,18)"
-    assert "+ try_cast(delta.`s` AS decimal(37,18))" in column.moved
+    assert "+ try_cast(delta.`s_came` AS decimal(37,18)) AS decimal(37,18)) - try_cast(delta.`s_gone`" in column.moved
 
 
 def test_a_sum_without_values_is_zero_and_a_lost_one_is_null() -> None:
