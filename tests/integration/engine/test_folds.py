@@ -219,8 +219,9 @@ def test_a_sum_that_overflows_is_sparks_own_error_and_heals(
     """I6: the group is read again, so Spark fails as it does over all rows. Without the rows, the view is right."""
     one = type(value)(1)
     groups = _two_columns(spark, call, {0: one}, kind)
+    rows = spark.createDataFrame([(1, one), (1, value), (1, value)], f"g INT, v {kind}")
     with pytest.raises(PySparkException, match="OVERFLOW|OUT_OF_RANGE") as expected:
-        spark.createDataFrame([(value,), (value,)], f"v {kind}").selectExpr(call).collect()
+        spark.sql(f"SELECT g, {call} FROM {{rows}} GROUP BY g", rows=rows).collect()
     with pytest.raises(PySparkException) as found:
         groups.epoch({1: (1, 1, value), 2: (2, 1, value)})
     assert found.value.getCondition() == expected.value.getCondition()
