@@ -118,6 +118,7 @@ WITHOUT = {
     "shapes/group/repair.py": on_spark("test_groups"),
     "shapes/group/slices.py": on_spark("test_groups"),
     "shapes/group/writer.py": on_spark("test_groups"),
+    "shapes/group/fold/groups.py": on_spark("test_folds"),
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "sources/append_only/description.py": on_spark("test_append_only"),
