@@ -119,6 +119,8 @@ WITHOUT = {
     "shapes/group/slices.py": on_spark("test_groups"),
     "shapes/group/writer.py": on_spark("test_groups"),
     "shapes/group/fold/groups.py": on_spark("test_folds"),
+    "shapes/group/fold_writer.py": on_spark("test_group_folds"),
+    "shapes/group/folded_query.py": on_spark("test_group_folds"),
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "sources/append_only/description.py": on_spark("test_append_only"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -12,7 +13,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.group.query import check_group_query
+from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
@@ -34,7 +35,7 @@ class SliceWriter(ViewWriter):
     def __init__(self, context: WriterContext) -> None:
         self._context = context
         self._rows = context.job_rows
-        self._query = check_group_query(context.job.query)
+        self._query = cast("GroupQuery", context.query.query)
         self._slices = Slices(context, self._query)
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:

@@ -42,11 +42,13 @@ class FoldedStep:
     :param fold: its fold.
     :param whole: runs the user's step over rows, with more items at the end of its list of columns.
     :param grouped: runs the user's step over rows, with its units and some items as its list of columns.
+    :param finished: makes the view's rows of units, results and hidden columns; by default these are the view's rows.
     """
 
     fold: Fold
     whole: Query
     grouped: Query
+    finished: Callable[[DataFrame], DataFrame] = lambda rows: rows  # noqa: E731 - the default of a field
 
     def of_rows(self, rows: DataFrame) -> DataFrame:
         """Return the groups of rows, with their hidden columns."""
@@ -67,7 +69,7 @@ class FoldedStep:
         """
         with _kept(self._delta(old, new)) as delta, _kept(self._moved(delta, base)) as state:
             units, lost = (groups.select(*self._units) for groups in (state, state.filter(column(self.fold.is_lost))))
-            fresh = _run(shown(self.fold, _RELATION.format("state")), state=state)
+            fresh = self.finished(_run(shown(self.fold, _RELATION.format("state")), state=state))
             if lost.limit(1).count():  # counts a group without units, too
                 fresh = fresh.unionByName(self.of_rows(read(lost)))
             yield TouchedGroups(units, fresh, lost)

@@ -10,6 +10,8 @@ class Reason(StrEnum):
     """The name of a reason."""
 
     HAVING = "having"
+    STEPS = "steps"
+    EXPRESSION = "expression"
     DISTINCT = "distinct"
     FUNCTION = "function"
     FLOAT = "float"
