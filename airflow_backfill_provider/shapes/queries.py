@@ -99,6 +99,15 @@ class ShapedQuery(ABC):
         del columns
         return self
 
+    def upkeep(self, *, created: bool) -> str:
+        """
+        Return how a view of this query is kept up to date, for users to read; empty, the default, if there is one way.
+
+        :param created: whether the job was created, so that the choice is made.
+        """
+        del created
+        return ""
+
     @abstractmethod
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the upstream's columns that the query may use, in the upstream's order."""

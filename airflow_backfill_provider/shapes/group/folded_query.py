@@ -14,7 +14,7 @@ from airflow_backfill_provider.shapes.base import WriterContext
 from airflow_backfill_provider.shapes.group.fold.folding import Fold, fold_of
 from airflow_backfill_provider.shapes.group.fold.items import Items, WrittenCall, items_of
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded, Reason
-from airflow_backfill_provider.shapes.group.fold.statements import changes, shown
+from airflow_backfill_provider.shapes.group.fold.statements import shown
 from airflow_backfill_provider.shapes.group.fold.step import EVERYTHING, Aggregate, GroupingStep
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.units import Units
@@ -51,13 +51,12 @@ class FoldedQuery:
         if isinstance(items, NotFolded):
             return items
         plain = query.with_state({})
-        aggregates = tuple(_typed(context, plain, call) for call in items.calls)
+        aggregates = _typed(context, plain, items.calls)
         has_having = bool(query.steps[-1].level.select.args.get("having"))
         fold = fold_of(GroupingStep(aggregates=aggregates, units=units.outputs, has_having=has_having), names)
         if isinstance(fold, NotFolded):
             return fold
-        found = cls(context, plain, fold, items, units)
-        return found._other_columns() or found
+        return cls(context, plain, fold, items, units)
 
     @property
     def state(self) -> Mapping[str, str]:
@@ -94,8 +93,8 @@ class FoldedQuery:
         listed = ", ".join(f"{sql} AS {name}" for sql, name in zip(columns, names, strict=True))
         return _run(self.context, f"SELECT {listed} FROM `{_ROWS}`", results)
 
-    def _other_columns(self) -> NotFolded | None:
-        """Return that the fold gives other columns than the query; ``None`` if it gives the same."""
+    def other_columns(self) -> NotFolded | None:
+        """Return that the fold gives other types of columns than the query; ``None`` if it gives the same."""
         rows = self.context.job_rows.empty()
         whole = _run(
             self.context,
@@ -117,22 +116,32 @@ class FoldedQuery:
         return [*units, *((state.name, state.type) for state in self.fold.columns), (self.fold.is_lost, "boolean")]
 
 
-def _typed(context: WriterContext, query: GroupQuery, call: WrittenCall) -> Aggregate:
-    """Return a call with the types that Spark gives it."""
+def _typed(context: WriterContext, query: GroupQuery, calls: Sequence[WrittenCall]) -> tuple[Aggregate, ...]:
+    """Return calls with the types that Spark gives them; each query costs time, so two tell all of them."""
     rows = context.job_rows.empty()
-    arguments = () if call.arguments == (EVERYTHING,) else call.arguments
-    listed = ", ".join([*(f"({text}) AS a{number}" for number, text in enumerate(arguments)), "1 AS one"])
-    types = [kind for _, kind in _over(context, query, listed, rows).dtypes][:-1]
-    result = _over(context, query, f"{call.text} AS result", rows).dtypes[0][1]
-    return Aggregate(
-        function=call.function,
-        arguments=call.arguments,
-        argument_types=tuple(types),
-        result_type=result,
-        output=call.output,
-        is_distinct=call.is_distinct,
-        condition=call.condition,
+    arguments = [[] if call.arguments == (EVERYTHING,) else list(call.arguments) for call in calls]
+    types = iter(_types(context, query, [f"({text})" for texts in arguments for text in texts], rows))
+    results = _types(context, query, [call.text for call in calls], rows)
+    return tuple(
+        Aggregate(
+            function=call.function,
+            arguments=call.arguments,
+            argument_types=tuple(next(types) for _ in texts),
+            result_type=result,
+            output=call.output,
+            is_distinct=call.is_distinct,
+            condition=call.condition,
+        )
+        for call, texts, result in zip(calls, arguments, results, strict=True)
     )
+
+
+def _types(context: WriterContext, query: GroupQuery, expressions: Sequence[str], rows: DataFrame) -> list[str]:
+    """Return the types of expressions over the rows that the query groups."""
+    if not expressions:
+        return []
+    listed = ", ".join(f"{expression} AS x{number}" for number, expression in enumerate(expressions))
+    return [kind for _, kind in _over(context, query, listed, rows).dtypes]
 
 
 def _over(context: WriterContext, query: GroupQuery, selected: str, rows: DataFrame) -> DataFrame:

@@ -30,6 +30,7 @@ from airflow_backfill_provider.shapes.expressions import (
     refuse_stars_in_expressions,
 )
 from airflow_backfill_provider.shapes.functions import AGGREGATES, refuse_other_functions
+from airflow_backfill_provider.shapes.group.fold.items import without_types
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
@@ -78,6 +79,16 @@ class GroupQuery(queries.ShapedQuery):
     def with_state(self, columns: Mapping[str, str]) -> GroupQuery:
         """Return the query with hidden columns that keep the state of a unit."""
         return replace(self, state=tuple(columns.items()))
+
+    def upkeep(self, *, created: bool) -> str:
+        """Return the technique, and its reason as far as the query's text tells it."""
+        if self.technique is Technique.FOLD:
+            return f"{Technique.FOLD}: changes are added to the state of their groups, in hidden columns of the view"
+        reason = without_types(self.steps, self.units_with(()), self.text)
+        if reason is None and not created:
+            return f"{Technique.FOLD}, if the types of its aggregates allow it, which creation finds out"
+        because = "its types cannot be folded, or the job is older than folds" if reason is None else str(reason)
+        return f"{Technique.SLICE}: the groups that changes touch are computed anew, because {because}"
 
     @property
     def has_steps(self) -> bool:

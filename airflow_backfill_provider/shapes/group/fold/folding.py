@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from airflow_backfill_provider.shapes.group.fold.columns import StateColumn
 from airflow_backfill_provider.shapes.group.fold.functions import Folded, folded
-from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded, Reason
+from airflow_backfill_provider.shapes.group.fold.reasons import HAVING, NotFolded
 from airflow_backfill_provider.shapes.group.fold.state import State
 from airflow_backfill_provider.shapes.group.fold.step import GroupingStep
 
@@ -72,12 +72,7 @@ def fold_of(step: GroupingStep, names: Iterable[str]) -> Fold | NotFolded:
         epoch.
     """
     if step.has_having:
-        return NotFolded(
-            Reason.HAVING,
-            "a step with HAVING",
-            "the view has no state of the groups that HAVING leaves out",
-            "make a view without HAVING, and a second job with WHERE over it",
-        )
+        return HAVING
     state = State([*names, *step.units, *(aggregate.output for aggregate in step.aggregates)])
     outputs = {}
     for aggregate in step.aggregates:

@@ -17,6 +17,9 @@ from airflow_backfill_provider.shapes.group.fold.step import EVERYTHING, Aggrega
 
 _BOOLEAN = "boolean"
 _COUNT_TYPE = "bigint"
+_BY_EACH_ROW = frozenset({"avg", "count", "count_if", "mean", "sum", "try_avg", "try_sum"})
+"""Functions whose result changes with each equal value."""
+
 _BY_COUNTING = "whether a value was already counted is known only from all rows"
 
 
@@ -42,11 +45,7 @@ def folded(aggregate: Aggregate, state: State) -> Folded | NotFolded:
     """Return an aggregate's value over hidden columns, which are added to the state; or why it has none."""
     fold = _FUNCTIONS.get(aggregate.function)
     if fold is None:
-        return NotFolded(
-            Reason.FUNCTION,
-            _call(aggregate),
-            f"{aggregate.function} cannot be computed from its last value and the changes",
-        )
+        return _unknown(aggregate.function, _call(aggregate))
     if len(aggregate.arguments) != len(aggregate.argument_types) and aggregate.arguments != (EVERYTHING,):
         raise ValueError(f"{_call(aggregate)}: {len(aggregate.argument_types)} types for its arguments")
     found = _misplaced_star(aggregate) or fold(aggregate, state)
@@ -55,6 +54,17 @@ def folded(aggregate: Aggregate, state: State) -> Folded | NotFolded:
             Reason.TYPE, _call(aggregate), f"Spark gives it the type {aggregate.result_type}, not {found.type}"
         )
     return found
+
+
+def never_folded(function: str, call: str, *, is_distinct: bool) -> NotFolded | None:
+    """Return why a call cannot be folded, whatever its types are; ``None`` if it may be."""
+    if function not in _FUNCTIONS:
+        return _unknown(function, call)
+    return _counted(call) if is_distinct and function in _BY_EACH_ROW else None
+
+
+def _unknown(function: str, call: str) -> NotFolded:
+    return NotFolded(Reason.FUNCTION, call, f"{function} cannot be computed from its last value and the changes")
 
 
 def _misplaced_star(aggregate: Aggregate) -> NotFolded | None:
@@ -179,9 +189,13 @@ def _not_added(aggregate: Aggregate) -> NotFolded | None:
 
 
 def _distinct(aggregate: Aggregate) -> NotFolded:
+    return _counted(_call(aggregate))
+
+
+def _counted(call: str) -> NotFolded:
     return NotFolded(
         Reason.DISTINCT,
-        _call(aggregate),
+        call,
         _BY_COUNTING,
         "make a view of the distinct values first, and aggregate over it in a second job",
     )

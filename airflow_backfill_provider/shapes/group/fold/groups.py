@@ -48,7 +48,7 @@ class FoldedStep:
     fold: Fold
     whole: Query
     grouped: Query
-    finished: Callable[[DataFrame], DataFrame] = lambda rows: rows  # noqa: E731 - the default of a field
+    finished: Callable[[DataFrame], DataFrame] = lambda rows: rows
 
     def of_rows(self, rows: DataFrame) -> DataFrame:
         """Return the groups of rows, with their hidden columns."""

@@ -15,7 +15,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.functions import AGGREGATES, called_functions
-from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded, Reason
+from airflow_backfill_provider.shapes.group.fold.functions import never_folded
+from airflow_backfill_provider.shapes.group.fold.reasons import HAVING, NotFolded, Reason
 from airflow_backfill_provider.shapes.group.steps import Step
 from airflow_backfill_provider.shapes.group.terms import Term
 from airflow_backfill_provider.shapes.group.units import Units
@@ -87,6 +88,17 @@ def items_of(steps: Sequence[Step], units: Units, query: str, names: frozenset[s
         columns.append(written)
     columns += [quote(added.name) for added in units.added]
     return Items(tuple(calls), tuple(columns))
+
+
+def without_types(steps: Sequence[Step], units: Units, query: str) -> NotFolded | None:
+    """Return why a query cannot be folded, as far as its text tells it; the parameters are those of the items."""
+    found = items_of(steps, units, query, frozenset())
+    if isinstance(found, NotFolded):
+        return found
+    if steps[-1].level.select.args.get("having"):
+        return HAVING
+    refusals = (never_folded(call.function, call.text, is_distinct=call.is_distinct) for call in found.calls)
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
 def _other_form(steps: Sequence[Step], units: Units) -> NotFolded | None:

@@ -39,3 +39,11 @@ class NotFolded:
     def __str__(self) -> str:
         """Return the reason as one sentence."""
         return f"{self.what} cannot be folded: {self.because}" + (f"; {self.advice}" if self.advice else "")
+
+
+HAVING = NotFolded(
+    Reason.HAVING,
+    "a step with HAVING",
+    "the view has no state of the groups that HAVING leaves out",
+    "make a view without HAVING, and a second job with WHERE over it",
+)
