@@ -56,7 +56,7 @@ class FoldWriter(SliceWriter):
 
         step = FoldedStep(folded.fold, whole, folded.grouped, folded.finished)
         old, new = (
-            images.select(*map(column, self._rows.columns))
+            images.select(*map(column, self._query.columns_of(self._rows.columns)))
             for images in (self._context.old(changes), self._context.new(changes))
         )
         with self._possible(), step.touched(old, new, base, read) as touched:

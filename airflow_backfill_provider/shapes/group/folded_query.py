@@ -19,7 +19,6 @@ from airflow_backfill_provider.shapes.group.fold.step import EVERYTHING, Aggrega
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.units import Units
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.query import require_checked
 from airflow_backfill_provider.spark.spark_errors import query_errors
 
 _ROWS = "backfill_rows__"
@@ -146,8 +145,8 @@ def _types(context: WriterContext, query: GroupQuery, expressions: Sequence[str]
 
 def _over(context: WriterContext, query: GroupQuery, selected: str, rows: DataFrame) -> DataFrame:
     """Return a list of columns over the rows that the query groups."""
-    used = rows.select(*map(column, context.job_rows.columns))
-    require_checked(context.spark, context.query, used)
+    # An old image has the columns of the query, and not the key.
+    used = rows.select(*map(column, query.columns_of(context.job_rows.columns)))
     return _run(context, query.render_rows(_ROWS, selected), used)
 
 

@@ -87,7 +87,8 @@ class Slices:
         """Return the unit of each row that is grouped; a query with one unit has none here."""
         if self._query.is_global:
             return self._context.spark.createDataFrame([], StructType())
-        used = rows.select(*map(column, self._rows.columns))
+        # An old image has the columns of the query, and not the key.
+        used = rows.select(*map(column, self._query.columns_of(self._rows.columns)))
         return run_query(self._context.spark, _UnitsOfRows(self._query, tuple(self.names), self._rows.names), used)
 
     def of_units(self, touched: DataFrame, barrier: Barrier) -> DataFrame:

@@ -94,17 +94,6 @@ def test_damaged_state_is_found_and_repaired(orders: Lakehouse) -> None:
     orders.assert_equals_query(truth(query))
 
 
-def test_what_another_writer_does_to_the_state_is_not_added_to(orders: Lakehouse) -> None:
-    """I2: the state is that of the version which the previous epoch left, not the newest."""
-    query = "SELECT customer, sum(amount) AS total FROM upstream GROUP BY customer"
-    hidden = list(orders.create(query=query).state_columns)
-    orders.finish()
-    orders.sql(f"UPDATE {{view}} SET {hidden[-1]} = 1000")
-    orders.sql("UPDATE {upstream} SET amount = amount + 1")
-    orders.epoch()
-    orders.assert_truth()
-
-
 def test_a_folded_row_over_nothing_stays(lakehouse: Lakehouse) -> None:
     """The view of an aggregate over all rows has its row before the first row, and after the last."""
     query = "SELECT count(*) AS n, sum(amount) AS total FROM upstream"
