@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRang
 from airflow_backfill_provider.core.scan.next_chunk import choose_parts
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import Completed, InProgress
-from airflow_backfill_provider.sources.postgres.lsn import lsn_of
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
 from airflow_backfill_provider.strategies.cdc.files import Reading
 from airflow_backfill_provider.strategies.cdc.next_chunk import ranges_to_read, rows_left
 from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan

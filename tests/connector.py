@@ -13,7 +13,6 @@ from typing import Any
 
 import psycopg
 
-from airflow_backfill_provider.sources.postgres.lsn import parse_lsn
 from airflow_backfill_provider.sources.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -26,6 +25,7 @@ from airflow_backfill_provider.sources.postgres.pgoutput import (
     Update,
     decode,
 )
+from airflow_backfill_provider.sources.shared.postgresql.lsn import parse_lsn
 from tests.debezium_events import DELETE, INSERT, READ, TRUNCATE, UPDATE, Event, EventTable
 
 PLACEHOLDER = "__debezium_unavailable_value"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.epoch.barrier import (
+    PARTIAL_REPAIR,
     Barrier,
     PinnedPart,
     PinnedRange,
@@ -34,11 +35,6 @@ from airflow_backfill_provider.jobs.rate import NextLimit
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import NextChunk
-
-PARTIAL_REPAIR = (
-    "the epoch repairs only what was chosen, and does not check the rest of the view; if something else wrote to the "
-    "view, verify the job afterwards"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,12 @@ REMOVE = "WHEN MATCHED THEN DELETE"
 """The clause of a merge that removes the rows that match."""
 
 
+def insert_of(columns: Sequence[str]) -> str:
+    """Return the action of a merge that inserts a change's row."""
+    names, values = (", ".join(f"{prefix}{quote(name)}" for name in columns) for prefix in ("", "change."))
+    return f"INSERT ({names}) VALUES ({values})"
+
+
 def merge_into(
     table: StampedTable,
     changes: DataFrame,

@@ -33,7 +33,7 @@ from airflow_backfill_provider.sources.shared.balanced import all_of
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
-from airflow_backfill_provider.spark.merging import REMOVE, merge_into, refuse_match, same_keys
+from airflow_backfill_provider.spark.merging import REMOVE, insert_of, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
@@ -193,8 +193,6 @@ class MaterializedView:
         if measured.has_nulls and all(measured.has_nulls):
             changes = self._without_idle_null(changes, keys, own)
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
-        names = ", ".join(quote(name) for name in columns)
-        values = ", ".join(f"change.{quote(name)}" for name in columns)
         merge_into(
             self.table,
             broadcast_if_few(changes, measured.through),
@@ -202,7 +200,7 @@ class MaterializedView:
             f"{refuse_match(keys, own.appeared)}"
             f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
-            f"WHEN NOT MATCHED AND change.{own.is_upsert} THEN INSERT ({names}) VALUES ({values})",
+            f"WHEN NOT MATCHED AND change.{own.is_upsert} THEN {insert_of(columns)}",
             CHANGES,
             identity,
             barrier,
@@ -278,8 +276,6 @@ class MaterializedView:
             if not changes.removed:
                 self.table.append(new.select(*map(column, view.columns)), part, identity, barrier)
                 return
-            names = ", ".join(map(quote, view.columns))
-            values = ", ".join(f"change.{quote(name)}" for name in view.columns)
             merge_into(
                 self.table,
                 broadcast_if_few(changes.rows, changes.removed + changes.written),
@@ -287,8 +283,7 @@ class MaterializedView:
                     *changes.conditions(view, unit_columns),
                     *self._filters(changes.tombstones, changes.removed, unit_columns),
                 ],
-                f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} "
-                f"THEN INSERT ({names}) VALUES ({values})",
+                f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(view.columns)}",
                 part,
                 identity,
                 barrier,

@@ -20,7 +20,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from airflow_backfill_provider.sources.postgres.lsn import parse_lsn
+from airflow_backfill_provider.sources.shared.postgresql.lsn import parse_lsn
 from demo.orders_writer import OrdersWriter, Span, Widths, write_until_stopped
 
 RATE = 20.0

@@ -102,6 +102,7 @@ def play(backfilling, steps):
     assert not Path(finished.first_rows.folder).exists()
 
 
+@pytest.mark.exhaustive
 @given(INITIAL, st.lists(STEPS, min_size=4, max_size=16), st.sampled_from(["no_shuffle", "arrangement", "auto"]))
 @settings(max_examples=16)
 def test_a_reader_sees_the_former_view_or_the_latter_whatever_happens(initial, steps, strategy):

@@ -195,6 +195,7 @@ def test_an_interrupted_demo_over_postgresql_stops_its_server_and_shows_no_passw
         assert not any(secret in log.read_text() for secret in secrets)
 
 
+@pytest.mark.exhaustive
 def test_the_playground_offers_every_example_and_stops_clean_with_an_application_under_way(start_demo, tmp_path):
     playground = start_demo("demo.playground")
     line = next(line for line in playground.stdout if line.startswith("Airflow is at"))

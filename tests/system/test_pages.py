@@ -67,6 +67,7 @@ def job(name: str) -> str:
     return f"/plugin/backfills/refresh_{name}/{name}"
 
 
+@pytest.mark.exhaustive
 def test_a_finished_view_says_that_an_epoch_is_running(lakes, visit):
     lake = lakes["refreshed"]
     lake.epochs(2)
@@ -144,6 +145,7 @@ def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit
     assert lake.backfill.store.settings().cancelled
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_beside_the_view_is_watched_and_steered(lakes, visit):
     """The view stays finished, and the buttons act on what reads history."""
     lake = lakes["rebuilt"]

@@ -154,10 +154,10 @@ WITHOUT = {
     "sources/shared/refusals.py": on_spark("test_debezium_changes"),
     "sources/shared/change_log/reader.py": on_postgres("test_random_histories"),
     "sources/shared/change_log/dialect.py": Untested("a value without rules", f"{POSTGRES}/test_types.py"),
-    "sources/postgres/spark_errors.py": Untested(
+    "sources/shared/postgresql/spark_errors.py": Untested(
         "its errors are tested with all others", "tests/unit/spark/test_spark_errors.py"
     ),
-    "sources/postgres/texts.py": on_postgres("test_types"),
+    "sources/shared/postgresql/texts.py": on_postgres("test_types"),
     "sources/spark_failures.py": Untested("values without rules", "tests/unit/spark/test_spark_errors.py"),
     "sources/shared/formats/avro_values.py": on_a_server("test_avro"),
     "sources/shared/formats/framing.py": on_a_server("test_avro"),
@@ -180,11 +180,11 @@ WITHOUT = {
     "sources/kafka/topic.py": on_kafka("test_topic"),
     "sources/kafka/watch.py": on_kafka("test_lag"),
     "sources/postgres/beginning.py": on_postgres("test_beginnings"),
-    "sources/postgres/catalog.py": on_postgres("test_types"),
-    "sources/postgres/database.py": on_postgres("test_outages"),
-    "sources/postgres/jdbc.py": on_postgres("test_types"),
-    "sources/postgres/key_sample.py": on_postgres("test_epochs"),
-    "sources/postgres/key_values.py": on_postgres("test_strange_keys"),
+    "sources/shared/postgresql/catalog.py": on_postgres("test_types"),
+    "sources/shared/postgresql/database.py": on_postgres("test_outages"),
+    "sources/shared/postgresql/jdbc.py": on_postgres("test_types"),
+    "sources/shared/postgresql/key_sample.py": on_postgres("test_epochs"),
+    "sources/shared/postgresql/key_values.py": on_postgres("test_strange_keys"),
     "sources/postgres/landing.py": on_postgres("test_semantics"),
     "sources/postgres/looks.py": on_postgres("test_silent_ddl"),
     "sources/postgres/present.py": on_postgres("test_random_histories"),
@@ -196,7 +196,7 @@ WITHOUT = {
     "sources/postgres/source.py": on_postgres("test_semantics"),
     "sources/postgres/table.py": on_postgres("test_types"),
     "sources/postgres/table_feed.py": on_postgres("test_lag"),
-    "sources/postgres/table_key.py": Untested(
+    "sources/shared/postgresql/table_key.py": Untested(
         "it is tested with descriptions", "tests/unit/sources/postgres/test_description.py"
     ),
     "sources/postgres/watch.py": on_postgres("test_watch"),

@@ -138,6 +138,13 @@ class CountedRows(Frozen):
     epochs: int = 0
 
 
+PARTIAL_REPAIR = (
+    "the epoch repairs only what was chosen, and does not check the rest of the view; if something else wrote to the "
+    "view, verify the job afterwards"
+)
+"""The warning of an epoch that repairs a part of the view; a verification answers it."""
+
+
 class Repair(Frozen):
     """
     Rows of the view to rewrite, whatever they hold now, from the upstream as of ``to_offset``.

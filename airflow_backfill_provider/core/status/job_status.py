@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.failures import EpochFailure, LastFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -273,7 +273,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,
         warnings=(
-            *(newest.warnings if newest else ()),
+            *(_warnings(newest, verified) if newest else ()),
             *([feed.unfinished] if feed.unfinished else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
@@ -286,6 +286,12 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_waits=verification_waits,
         verification_problem=verification_problem,
     )
+
+
+def _warnings(newest: Barrier, verified: VerifiedState | None) -> tuple[str, ...]:
+    """Return the warnings of the newest epoch, without the advice to verify once the view is known to be right."""
+    known = verified is not None and verified.equal and verified.epoch >= newest.epoch
+    return tuple(warning for warning in newest.warnings if not (known and warning == PARTIAL_REPAIR))
 
 
 def _last_failure(

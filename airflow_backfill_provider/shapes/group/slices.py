@@ -16,11 +16,10 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.queries import OF_ROWS
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.spark.query import require_checked, run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -125,9 +124,7 @@ class Slices:
             touched = self.units_of(sample).distinct().filter(half)
             whole, sliced = self._context.run(sample), self.over(sample, touched)
             outputs = self.outputs_in(whole.schema)
-            names = own_columns(whole.columns).numbered("unit", len(outputs))
-            same = [column(output).eqNullSafe(F.col(name)) for output, name in zip(outputs, names, strict=True)]
-            expected = whole.join(touched.toDF(*names), same, "left_semi")
+            expected = with_keys(whole, touched, outputs)
             if whole.schema.names != sliced.schema.names or _differ(_hashed(expected), _hashed(sliced)):
                 raise InvalidJobError(
                     "query: over some groups it gives other rows than over all rows; write each expression that it "

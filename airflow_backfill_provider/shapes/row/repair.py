@@ -12,12 +12,9 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.types import StringType, StructField, StructType
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair, decoded
-from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyKind
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows
 
 
@@ -27,7 +24,9 @@ def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> D
     repair = barrier.repair
     is_chosen = F.col(job_rows.own.vnode).isin(list(repair.vnodes))
     of_vnodes, others = rows.filter(is_chosen), rows.filter(~is_chosen)
-    return of_vnodes.unionAll(_with_keys(spark, job_rows, others, repair)) if repair.keys else of_vnodes
+    if not repair.keys:
+        return of_vnodes
+    return of_vnodes.unionAll(with_keys(others, decoded_keys(spark, job_rows.key, repair.keys), job_rows.key.names))
 
 
 def keys_to_replace(
@@ -53,12 +52,10 @@ def keys_to_replace(
     rewritten = _named(written.select(*map(column, names)), outputs)
     chosen = []
     if repair.keys:
-        chosen.append(_named(_keys(spark, job_rows, repair.keys), outputs))
+        chosen.append(_named(decoded_keys(spark, job_rows.key, repair.keys), outputs))
     if repair.vnodes:
         known = _named(_read(job_rows, barrier).select(*map(column, names)), outputs)
-        in_view = view.select(*map(column, outputs))
-        same = [in_view[quote(output)].eqNullSafe(known[quote(output)]) for output in outputs]
-        stray = in_view.join(known, same, "left_anti")
+        stray = without_keys(view.select(*map(column, outputs)), known, outputs)
         if set(job_rows.distribution_key) <= set(names):
             by_key = dict(zip(names, outputs, strict=True))
             stray = stray.filter(job_rows.vnode_of(by_key).isin(list(repair.vnodes)))
@@ -75,25 +72,6 @@ def keys_to_replace(
 def _read(job_rows: JobRows, barrier: Barrier) -> DataFrame:
     # A repair must also find the rows that wrong statistics hide.
     return job_rows.within(barrier.upstream.to_offset, decoded(barrier.read_before, job_rows.scan))
-
-
-def _with_keys(spark: SparkSession, job_rows: JobRows, rows: DataFrame, repair: Repair) -> DataFrame:
-    names = job_rows.own.numbered("wanted", len(job_rows.key.names))
-    wanted = _named(_keys(spark, job_rows, repair.keys), names)
-    same = [column(key).eqNullSafe(F.col(name)) for key, name in zip(job_rows.key.names, names, strict=True)]
-    return rows.join(wanted, same, "left_semi")
-
-
-def _keys(spark: SparkSession, job_rows: JobRows, keys: Sequence[EncodedPosition]) -> DataFrame:
-    """Return encoded keys as rows with the key's own types."""
-    texts = StructType([StructField(f"text_{i}", StringType()) for i in range(len(job_rows.key.fields))])
-    rows = spark.createDataFrame([tuple(key) for key in keys], texts)
-    values = []
-    for i, field in enumerate(job_rows.key.fields):
-        text = F.col(f"text_{i}")
-        value = F.unhex(text) if field.kind is KeyKind.BINARY else text.cast(field.type)
-        values.append(value.alias(field.name))
-    return rows.select(*values)
 
 
 def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:

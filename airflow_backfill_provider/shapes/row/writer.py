@@ -73,10 +73,10 @@ class RowWriter(ViewWriter):
         """Merge the changed keys; if changes waited, remove these keys and append their rows."""
         del since
         if self._rows.reader.appends_only and not repairs:
-            appended = self._context.run(without_pushdown(changes.net.select(*map(column, self._rows.columns))))
+            appended = self._written(changes.net.select(*map(column, self._rows.columns)))
             self._context.view.table.append(appended, CHANGES, identity, barrier)
             return
-        by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
+        by_key = self._by_key(changes)
         if repairs:
             # The upstream was checked for repeated keys, so rows with these keys in the view are foreign.
             by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
@@ -90,7 +90,7 @@ class RowWriter(ViewWriter):
     ) -> None:
         """Append the rows that pass the query."""
         del since
-        self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
+        self._context.view.append(self._written(rows), part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -109,7 +109,7 @@ class RowWriter(ViewWriter):
         try:
             keys = touched
             if changes is not None:
-                by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
+                by_key = self._by_key(changes)
                 # What a repair chose is read as of the window's end, so it has these changes.
                 others = without_keys(by_key, touched, names)
                 fresh = fresh.unionAll(new_images(self._rows, others))
@@ -117,6 +117,10 @@ class RowWriter(ViewWriter):
             view.replace_units(self._written(fresh), keys, outputs, REPAIR, identity, barrier)
         finally:
             touched.unpersist()
+
+    def _by_key(self, changes: Changes) -> DataFrame:
+        """Return the net changes of the view per key, without those that leave nothing."""
+        return net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
 
     def _written(self, rows: DataFrame) -> DataFrame:
         """Return the view's rows that come from rows of the upstream."""

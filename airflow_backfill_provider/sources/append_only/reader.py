@@ -70,9 +70,11 @@ class AppendOnlyReader(FileLogReader[AppendOnlySource]):
             if field["name"] in partitioned
         }
         placed = with_places(self._spark, found, self._source.location, parts, columns, partitions)
-        return placed.withColumns(
-            {field["name"]: _padded(field) for field in fields if field["name"] in partitioned and char_length(field)}
-        )
+        padded = {
+            field["name"]: _padded(field) for field in fields if field["name"] in partitioned and char_length(field)
+        }
+        # Spark Connect refuses an empty list of columns.
+        return placed.withColumns(padded) if padded else placed
 
 
 def _stored_name(field: Mapping[str, Any]) -> str:

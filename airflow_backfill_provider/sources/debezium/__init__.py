@@ -15,8 +15,8 @@ from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.debezium.definition import DebeziumUpstream
 from airflow_backfill_provider.sources.kind import SourceKind
-from airflow_backfill_provider.sources.postgres import JDBC_PACKAGE, require_driver
-from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE, database_error
+from airflow_backfill_provider.sources.shared.postgresql import JDBC_PACKAGE, require_driver
+from airflow_backfill_provider.sources.shared.postgresql.spark_errors import UNCHANGED_VALUE, database_error
 from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 
 if TYPE_CHECKING:

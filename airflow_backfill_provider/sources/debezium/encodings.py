@@ -11,7 +11,7 @@ import json
 from enum import Enum
 
 from airflow_backfill_provider.core.scan.decimals import digits_of
-from airflow_backfill_provider.sources.postgres.types import PostgresType
+from airflow_backfill_provider.sources.shared.postgresql.types import PostgresType
 
 _AS_TEXT = frozenset(
     {"text", "varchar", "bpchar", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr", "macaddr8"}

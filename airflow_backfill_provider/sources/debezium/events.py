@@ -17,9 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
 from airflow_backfill_provider.sources.event_table.events import DELETE, UPDATE, KeyedEvents
-from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.shared.balanced import any_of
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.postgresql.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.shared.refusals import refused_column, unusable_row
 
 READ, INSERT, TRUNCATE, MESSAGE = "r", "c", "t", "m"
@@ -129,12 +129,11 @@ class Events(KeyedEvents):
 
     def with_known(self, events: DataFrame) -> DataFrame:
         """Add the newest known value of each long column, up to each event."""
-        return events.withColumns(
-            {
-                self._known(name): F.last(self._known_of(name), ignorenulls=True).over(self.in_order)
-                for name in self._long
-            }
-        )
+        known = {
+            self._known(name): F.last(self._known_of(name), ignorenulls=True).over(self.in_order) for name in self._long
+        }
+        # Spark Connect refuses an empty list of columns.
+        return events.withColumns(known) if known else events
 
     def completed(self, events: DataFrame, matters: Column) -> DataFrame:
         """
@@ -144,7 +143,7 @@ class Events(KeyedEvents):
         :param matters: the condition that an unknown value fails the epoch.
         """
         columns = {name: self._completed(name, matters) for name in self._long}
-        return events.withColumns(columns).drop(*map(self._known, self._long))
+        return events.withColumns(columns).drop(*map(self._known, self._long)) if columns else events
 
     def _completed(self, name: str, matters: Column) -> Column:
         known, kind = F.col(self._known(name)), self._kind_of(name)

@@ -13,8 +13,8 @@ from airflow_backfill_provider.core.errors import DatabaseUnavailableError
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
-from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
+from airflow_backfill_provider.sources.shared.postgresql.transactions import UnseenTransactions
 
 _PATIENCE_SECONDS = 60
 """How long to wait for a transaction that has events, but that readers do not see yet."""

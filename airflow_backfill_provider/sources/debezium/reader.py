@@ -20,10 +20,10 @@ from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTa
 from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 from airflow_backfill_provider.sources.event_table.events import DELETE
 from airflow_backfill_provider.sources.event_table.reader import EventTableReader
-from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
-from airflow_backfill_provider.sources.postgres.texts import typed
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.postgresql.jdbc import JdbcTable
+from airflow_backfill_provider.sources.shared.postgresql.texts import typed
 from airflow_backfill_provider.sources.shared.present_as_of import present_as_of
 from airflow_backfill_provider.sources.shared.refusals import unsupported_value
 

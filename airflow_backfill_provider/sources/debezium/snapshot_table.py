@@ -10,19 +10,19 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.sources.debezium.definition import SnapshotDefinition
 from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.column_identity import (
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.column_identity import (
     column_identities,
     identity_problems,
     pinned_identities,
 )
-from airflow_backfill_provider.sources.postgres.database import Database
-from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
-from airflow_backfill_provider.sources.postgres.on_disk import wait_until_on_disk
-from airflow_backfill_provider.sources.postgres.rewrites import TableLook, lost_values
-from airflow_backfill_provider.sources.postgres.table_key import require_key
-from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
+from airflow_backfill_provider.sources.shared.postgresql.database import Database
+from airflow_backfill_provider.sources.shared.postgresql.key_sample import first_rows, rows_in, sampled_keys
+from airflow_backfill_provider.sources.shared.postgresql.on_disk import wait_until_on_disk
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import TableLook, lost_values
+from airflow_backfill_provider.sources.shared.postgresql.table_key import require_key
+from airflow_backfill_provider.sources.shared.postgresql.transactions import UnseenTransactions, unseen_transactions
 
 _COLUMN, _LOOK = "column ", "look"
 """The names of what a job pins; each column has its own."""

@@ -15,8 +15,8 @@ from airflow_backfill_provider.sources.debezium.layout import layout_of
 from airflow_backfill_provider.sources.debezium.present import PresentTable
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from airflow_backfill_provider.sources.event_table.source import EVENTS, EventTableSource, path_value
-from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
 from airflow_backfill_provider.sources.present_rows import PresentRows
+from airflow_backfill_provider.sources.shared.postgresql.transactions import UnseenTransactions
 
 
 class DebeziumSource(EventTableSource):

@@ -8,14 +8,14 @@ log, from which every window of them can be read again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
-from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE, database_error
+from airflow_backfill_provider.sources.shared.postgresql import JDBC_PACKAGE, require_driver
+from airflow_backfill_provider.sources.shared.postgresql.spark_errors import UNCHANGED_VALUE, database_error
 from airflow_backfill_provider.sources.spark_failures import Refusal, SparkFailure
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
     from airflow_backfill_provider.sources.postgres.source import PostgresSource
     from airflow_backfill_provider.sources.reader import SourceReader
-
-
-JDBC_PACKAGE = "org.postgresql:postgresql:42.7.14"
-"""The driver with which Spark reads a table's present rows."""
 
 
 class Postgres(SourceKind[PostgresUpstream, "PostgresSource"]):
@@ -54,13 +50,3 @@ class Postgres(SourceKind[PostgresUpstream, "PostgresSource"]):
         from airflow_backfill_provider.sources.postgres.reader import PostgresReader
 
         return PostgresReader(spark, source)
-
-
-def require_driver(kind: str) -> None:
-    """
-    Refuse a kind of upstream that asks a database, if the driver is not installed.
-
-    :raises InvalidJobError: with what to install.
-    """
-    if find_spec("psycopg") is None:
-        raise InvalidJobError(f"upstream: {kind} needs psycopg; install airflow-backfill-provider[postgres]")

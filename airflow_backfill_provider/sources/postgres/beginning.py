@@ -17,13 +17,13 @@ from airflow_backfill_provider.core.errors import (
     DatabaseRefusedError,
     UpstreamReplacedError,
 )
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.key_values import require_usual_keys
 from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.rights import NO_LOGICAL_LOG, missing_rights
 from airflow_backfill_provider.sources.postgres.slot_owner import Claim, SlotOwner
 from airflow_backfill_provider.sources.postgres.table import PostgresTable
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.key_values import require_usual_keys
 
 
 class Beginning:

@@ -17,14 +17,14 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.description import UpstreamDescription
-from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
-from airflow_backfill_provider.sources.postgres.column_identity import (
+from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
+from airflow_backfill_provider.sources.shared.postgresql.catalog import DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.column_identity import (
     ColumnIdentity,
     identity_problems,
     pinned_identities,
 )
-from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
-from airflow_backfill_provider.sources.postgres.table_key import require_key
+from airflow_backfill_provider.sources.shared.postgresql.table_key import require_key
 
 _WITHOUT_ENCODING = frozenset({"SQL_ASCII", "MULE_INTERNAL"})
 """Encodings of databases that the server converts to no other one."""

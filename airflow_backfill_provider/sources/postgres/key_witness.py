@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection
-from airflow_backfill_provider.sources.postgres.rewrites import TableLook
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import TableLook
 
 # REINDEX CONCURRENTLY makes another index, and the constraint stays. An index's columns are written once.
 _INDEXES = """

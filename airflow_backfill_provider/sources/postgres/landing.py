@@ -16,8 +16,6 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamReplacedError
-from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
-from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
 from airflow_backfill_provider.sources.postgres.logged_changes import (
     logged_changes,
     noting_identities,
@@ -32,6 +30,8 @@ from airflow_backfill_provider.sources.postgres.server_texts import NOT_CONVERTE
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 from airflow_backfill_provider.sources.shared.change_log.changes import OF_ROWS, LoggedChange, LoggedKind
 from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, partitions, resolve_types
+from airflow_backfill_provider.sources.shared.postgresql.database import Database, SlotInUseError
 
 MOST_BYTES = 256 << 20
 """How many bytes of the database's log are landed at a time; the rows may have many more, which it has compressed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from airflow_backfill_provider.sources.postgres.rewrites import Attribute
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import Attribute
 
 UNKNOWN_NUMBER = ""
 """Stands for the number of a column that is dropped by now."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.postgres.key_witness import indexes_over, was_unique
 from airflow_backfill_provider.sources.postgres.logged_names import numbers_of
 from airflow_backfill_provider.sources.postgres.pgoutput import Relation
-from airflow_backfill_provider.sources.postgres.rewrites import Attribute, TableLook, lost_values
 from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import Attribute, TableLook, lost_values
 
 Known = Callable[[str], int | None]
 """Returns what the last look recorded under a name; ``None`` if nothing."""

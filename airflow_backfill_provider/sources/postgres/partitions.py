@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from airflow_backfill_provider.sources.postgres.catalog import Partition
 from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.shared.change_log.queries import LoggedPartitions
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Partition
 
 Fields = dict[str, Any]
 """Some fields of a row of the change log."""

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from airflow_backfill_provider.core.scan.keys import KeyRange, Position
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import Connection
-from airflow_backfill_provider.sources.postgres.key_sample import first_rows, rows_in, sampled_keys
 from airflow_backfill_provider.sources.postgres.marks import Marks
-from airflow_backfill_provider.sources.postgres.rewrites import TableLook
-from airflow_backfill_provider.sources.postgres.slot import newest_lsn
 from airflow_backfill_provider.sources.postgres.table import PostgresTable
-from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.key_sample import first_rows, rows_in, sampled_keys
+from airflow_backfill_provider.sources.shared.postgresql.on_disk import newest_lsn
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import TableLook
+from airflow_backfill_provider.sources.shared.postgresql.transactions import UnseenTransactions, unseen_transactions
 
 
 class PresentTable(PresentRows):

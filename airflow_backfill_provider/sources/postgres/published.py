@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection
-from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
 from airflow_backfill_provider.sources.shared.change_log.changes import OF_ALL_TABLES, LoggedKind
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.published_schemas import with_published_schemas
 
 # ALTER PUBLICATION … SET (publish = …) writes the row again, in a transaction of its own; ADD TABLE does not.
 _PUBLICATION = "SELECT oid::bigint, xmin::text FROM pg_publication WHERE pubname = %s"

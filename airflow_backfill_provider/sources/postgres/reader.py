@@ -16,13 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
-from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
-from airflow_backfill_provider.sources.postgres.texts import DIALECT, typed, typed_key
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.change_log.reader import ChangeLogReader
+from airflow_backfill_provider.sources.shared.postgresql.jdbc import JdbcTable
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
+from airflow_backfill_provider.sources.shared.postgresql.texts import DIALECT, typed, typed_key
 from airflow_backfill_provider.sources.shared.present_as_of import present_as_of
 
 

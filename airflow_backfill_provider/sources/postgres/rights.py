@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from psycopg import sql
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
 
 NO_LOGICAL_LOG = "the server writes no logical replication log; set wal_level = logical, and restart the server"
 NO_SLOT_LEFT = "all replication slots of the server are in use; raise max_replication_slots, or drop unused slots"

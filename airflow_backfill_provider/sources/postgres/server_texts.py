@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from psycopg import errors
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.shared.change_log.changes import UNREADABLE
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
 
 NOT_CONVERTED = (errors.UntranslatableCharacter, errors.CharacterNotInRepertoire)
 """What a server says if it cannot convert a text to the encoding of the session."""

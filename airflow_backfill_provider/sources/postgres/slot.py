@@ -20,10 +20,7 @@ from airflow_backfill_provider.core.errors import (
     DatabaseUnavailableError,
     UpstreamError,
 )
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
 from airflow_backfill_provider.sources.postgres.marks import BEGIN, MARK_PREFIX
-from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
 from airflow_backfill_provider.sources.postgres.rights import (
     NO_LOGICAL_LOG,
     NO_SLOT_LEFT,
@@ -31,6 +28,10 @@ from airflow_backfill_provider.sources.postgres.rights import (
     may_not_replicate,
 )
 from airflow_backfill_provider.sources.postgres.slot_owner import Claim, SlotOwner
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_text, parse_lsn
+from airflow_backfill_provider.sources.shared.postgresql.on_disk import newest_lsn
+from airflow_backfill_provider.sources.shared.postgresql.published_schemas import with_published_schemas
 
 PLUGIN = "pgoutput"
 
@@ -354,11 +355,3 @@ class ReplicationSlot:
             f"transactions have been in progress for {_PATIENCE}, so the replication slot {self.name} cannot begin; "
             "end them (see pg_stat_activity), or try again"
         )
-
-
-def newest_lsn(connection: Connection) -> int:
-    """Return the newest LSN that is on disk."""
-    row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
-    if row is None:
-        raise UpstreamError("the server returned no LSN")
-    return parse_lsn(row[0])

@@ -21,7 +21,7 @@ from enum import Enum
 from psycopg import errors, sql
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.postgres.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
 
 _COMMENT = "airflow-backfill: replication slot {slot} of the change log {log}"
 _PATTERN = re.compile(r"^airflow-backfill: replication slot (?P<slot>\S+) of the change log (?P<log>.+)$")

@@ -27,14 +27,14 @@ from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.store.storage import one_line
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
-from airflow_backfill_provider.sources.postgres.column_identity import pinned_numbers
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
 from airflow_backfill_provider.sources.postgres.table import PostgresTable
 from airflow_backfill_provider.sources.postgres.table_feed import TableFeed
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
 from airflow_backfill_provider.sources.shared.no_keys import NoKeys
+from airflow_backfill_provider.sources.shared.postgresql.column_identity import pinned_numbers
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
 
 logger = logging.getLogger(__name__)
 

@@ -8,16 +8,16 @@ from functools import cached_property
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.column_identity import column_identities
-from airflow_backfill_provider.sources.postgres.database import PrimaryDatabase
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
 from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
 from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.column_identity import column_identities
+from airflow_backfill_provider.sources.shared.postgresql.database import PrimaryDatabase
+from airflow_backfill_provider.sources.shared.postgresql.jdbc_address import require_host
 
 
 class PostgresTable:

@@ -11,16 +11,16 @@ from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.sources.description import other_table
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import SlotInUseError
 from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES
-from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.published import Published
 from airflow_backfill_provider.sources.postgres.slot import SlotStatus
 from airflow_backfill_provider.sources.postgres.table import PostgresTable, table_id
 from airflow_backfill_provider.sources.shared.change_log.changes import OF_ALL_TABLES, LoggedKind
 from airflow_backfill_provider.sources.shared.change_log.retention import KEPT_FOR_PROPERTY
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.database import SlotInUseError
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
 
 MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
 """How much log the server may keep, so that it is looked through for unread changes; a second of work at most."""

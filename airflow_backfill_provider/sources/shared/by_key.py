@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.columns import own_columns
+from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyKind, KeyOrder
 
 
 def column(name: str) -> Column:
     """Return a top-level column by its exact name, dots and all."""
     return F.col(quote(name))
+
+
+def decoded_keys(spark: SparkSession, order: KeyOrder, encoded: Sequence[EncodedPosition]) -> DataFrame:
+    """Return encoded keys as rows with the order's own columns and types."""
+    texts = StructType([StructField(f"text_{number}", StringType()) for number in range(len(order.fields))])
+    rows = spark.createDataFrame([tuple(key) for key in encoded], texts)
+    values = []
+    for text, field in zip(map(F.col, texts.names), order.fields, strict=True):
+        value = F.unhex(text) if field.kind is KeyKind.BINARY else text.cast(field.type)
+        values.append(value.alias(field.name))
+    return rows.select(*values)
 
 
 def without_keys(rows: DataFrame, keys: DataFrame, names: Sequence[str]) -> DataFrame:

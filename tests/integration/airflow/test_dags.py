@@ -191,6 +191,7 @@ def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, 
     assert large() == expected()
 
 
+@pytest.mark.exhaustive
 def test_a_view_is_rebuilt_while_it_serves_and_the_rebuild_is_undone(orders: Orders, environment, run_dag, tmp_path):
     """The job's own DAG runs both, and needs no change."""
     place = {"name": "rebuilt_orders", "materialized_view": str(tmp_path / "rebuilt orders"), "rate_limit": None}

@@ -315,9 +315,9 @@ def test_bad_input_is_refused(api: Api, action, body):
 # --- hostile requests -----------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", GenerationMode)
 def test_hostile_requests_get_an_answer_of_the_contract(api: Api, mode):
-    """No request gets a server error, or an answer outside of the contract."""
     attack = Attack(api, "hostile", settings(max_examples=15))
     operations = operations_of_pages()
     assert len(operations) == OPERATIONS

@@ -225,6 +225,7 @@ def copies(lakehouse: Lakehouse) -> Iterator[Copies]:
         KINDS.forget(Snapshots.name)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 def test_a_source_from_outside_survives_crashes_and_ends_with_the_query_of_its_upstream(
     lakehouse: Lakehouse, copies: Copies, strategy: str

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.jobs.verification import verifier
 from tests.builders import commit_file
+from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -86,6 +87,7 @@ def test_the_past_is_read_in_bounded_epochs_and_rows_that_come_meanwhile_once(ev
     events.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_compaction_in_the_middle_changes_nothing(events: Lakehouse) -> None:
     """The files that OPTIMIZE rewrote are still there, and what it wrote has no new rows."""
     create(events, rate_limit=35)
@@ -246,6 +248,15 @@ def test_values_are_those_of_deltas_own_scan(lakehouse: Lakehouse) -> None:
     )
     lakehouse.sql("OPTIMIZE {upstream}")
     lakehouse.assert_truth()
+
+
+def test_a_warm_engine_reads_the_files_of_a_table(spark_remote: str, events: Lakehouse) -> None:
+    """I1: Spark Connect refuses some plans that Spark takes."""
+    create(events)
+    job = events.job
+    assert job is not None
+    assert not is_killed(spark_remote, job.state)
+    assert ids(events) == upstream_ids(events)
 
 
 def test_a_verification_does_not_share_the_mistakes_of_epochs(

@@ -115,6 +115,7 @@ def test_statistics_are_those_of_deltas_own_writer_or_wider(
     assert ours["nullCount"] == {name: count for name, count in nulls.items() if name not in {"list", "pairs"}}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "condition",
     [
@@ -141,6 +142,7 @@ def test_readers_skip_no_row(target: Target, values: DataFrame, condition: str) 
     assert found.count() > 0
 
 
+@pytest.mark.exhaustive
 def test_delta_deletes_compacts_and_cleans_up_as_ever(target: Target, values: DataFrame) -> None:
     target.append(values)
     table = f"delta.`{target.path}`"

@@ -178,6 +178,7 @@ def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehou
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakehouse) -> None:
     """docs/concepts/rules.md#no-position-is-not-the-null-key: no position differs from the position of a null key."""
     lakehouse.make_upstream("id BIGINT, name STRING")

@@ -107,6 +107,7 @@ def test_a_folder_that_is_gone_is_refused(lakehouse: Lakehouse) -> None:
         lakehouse.backfill.upstream.at()
 
 
+@pytest.mark.exhaustive
 def test_two_task_runs_share_the_splits(landing: Landing) -> None:
     landing.create(rate_limit=20, parallelism=2)
     commits = landing.house.finish()
@@ -211,6 +212,7 @@ def test_another_header_is_refused(lakehouse: Lakehouse) -> None:
         lakehouse.epoch()
 
 
+@pytest.mark.exhaustive
 def test_rows_are_counted_again_when_they_are_read(jsons: Landing) -> None:
     """I6: a file that was replaced by another one of the same size and time is noticed by its number of rows."""
     jsons.create(rate_limit=3)

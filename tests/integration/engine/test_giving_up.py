@@ -64,6 +64,7 @@ def test_a_row_of_the_first_chunk_that_the_query_fails_on_is_corrected(numbers: 
     finish(numbers, incarnation)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", OTHER)
 def test_a_row_of_a_later_chunk_is_corrected_while_other_rows_change(numbers: Lakehouse, strategy: str) -> None:
     """The changes of the same window are applied by then, and stay."""
@@ -113,6 +114,7 @@ def test_waiting_changes_of_a_bad_row_are_corrected(numbers: Lakehouse, strategy
     finish(numbers, incarnation)
 
 
+@pytest.mark.exhaustive
 def test_a_repair_of_a_bad_row_is_requested_again(numbers: Lakehouse) -> None:
     incarnation = numbers.create(query=HALVES).incarnation
     numbers.finish()

@@ -51,6 +51,7 @@ def test_every_change_of_keys_of_many_types_is_applied(fresh: Lakehouse) -> None
     fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
+@pytest.mark.exhaustive
 def test_a_key_of_nulls_that_the_view_lacks_is_not_removed(lakehouse: Lakehouse) -> None:
     """Delta would count it as a match in a table with deletion vectors, and fail."""
     lakehouse.make_upstream("id BIGINT, name STRING, note STRING")

@@ -122,6 +122,7 @@ def test_the_replay_is_bounded_by_the_rate_limit(scattered: Lakehouse) -> None:
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_deleted_rows_mapped_columns_and_partitions(lakehouse: Lakehouse) -> None:
     """Deletion vectors hide rows of the pinned version, and of versions after it."""
     lakehouse.sql(
@@ -146,6 +147,7 @@ def test_deleted_rows_mapped_columns_and_partitions(lakehouse: Lakehouse) -> Non
     lakehouse.assert_equals_query("SELECT id, label, `a day`, tags['a'] AS tag FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", ["classic", exhaustive("v2")])
 def test_files_are_found_in_checkpoints(lakehouse: Lakehouse, policy: str) -> None:
     """Of both layouts, with files that were removed or got a deletion vector since."""
@@ -165,6 +167,7 @@ def test_files_are_found_in_checkpoints(lakehouse: Lakehouse, policy: str) -> No
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_columns_that_writers_fill(lakehouse: Lakehouse) -> None:
     """Identity, generated and default columns need features of the protocol that readers don't."""
     lakehouse.sql(
@@ -260,6 +263,7 @@ def test_a_rebuild_reads_the_files_of_a_table_that_was_made_anew(scattered: Lake
     scattered.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_the_upstream(scattered: Lakehouse) -> None:
     begin(scattered, restrict_to={"vnodes": [0, 2], "keys": {"after": [3], "up_to": [30]}}, rate_limit=6)
     scattered.epoch()
@@ -321,6 +325,7 @@ def test_a_zombie_writes_nothing(scattered: Lakehouse) -> None:
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_files_that_were_vacuumed_too_early_are_named(scattered: Lakehouse) -> None:
     """I6: never missing rows."""
     begin(scattered)

@@ -127,6 +127,7 @@ def test_a_process_that_hangs_in_the_handover_changes_nothing_afterwards(served:
     served.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_the_former_view_comes_back_and_is_kept_fresh(served: Lakehouse) -> None:
     """Its rows, its columns, its definition and its progress; epoch numbers continue."""
     grow(served, query=LATTER, rate_limit=4)

@@ -19,9 +19,11 @@ from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.lake.tables import rows_in_ranges
+from airflow_backfill_provider.spark import predicates
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
 
@@ -79,8 +81,18 @@ def ids(lakehouse: Lakehouse, column: str = "id") -> list[Any]:
 def test_rounded_bounds_of_decimals_hide_no_row(
     lakehouse: Lakehouse, type_: pa.DataType, values: list[Decimal]
 ) -> None:
-    """I1: delta-rs writes them as floats, of whole numbers as much as fits into 64 bits."""
+    """
+    I1: delta-rs writes them as floats, of whole numbers as much as fits into 64 bits.
+
+    Epochs would find a hidden row by counting, so the conditions on the key are tried by themselves, too.
+    """
     write(lakehouse, *({"id": pa.array(values[start::4], type_)} for start in range(4)))
+    order = KeyOrder((KeyField(name="id", type=f"decimal({type_.precision},{type_.scale})"),))
+    upstream = lakehouse.spark.read.format("delta").load(lakehouse.upstream_path)
+    for number in (0, 11, 38):
+        value = (sorted(values)[number],)
+        assert upstream.filter(predicates.at_or_before(order, value)).count() == number + 1
+        assert upstream.filter(predicates.after(order, value)).count() == 39 - number
     lakehouse.create(rate_limit=11, strategy="no_shuffle")
     commits = lakehouse.finish()
     assert ids(lakehouse) == sorted(values)
@@ -174,6 +186,7 @@ def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int
     assert ids(lakehouse) == [*range(1, 21)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("statistics", [exhaustive(True), False], ids=["statistics", "none"])
 def test_a_key_column_in_another_case_in_the_files(lakehouse: Lakehouse, statistics: bool) -> None:
     """I1: files that were there before the table was made of them, beside those that Spark wrote."""
@@ -208,6 +221,7 @@ def test_a_key_of_a_table_that_maps_its_columns_by_id(lakehouse: Lakehouse) -> N
     assert ids(lakehouse, "number") == [*range(1, 21)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
 def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
     lakehouse: Lakehouse, strategy: str
@@ -228,6 +242,7 @@ def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("indexed", [exhaustive(32), 0])
 def test_a_key_beside_a_struct_of_the_same_path(lakehouse: Lakehouse, indexed: int) -> None:
     properties = {**CHANGE_DATA_FEED, "delta.dataSkippingNumIndexedCols": str(indexed)}

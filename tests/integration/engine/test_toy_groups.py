@@ -31,6 +31,7 @@ def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
     KINDS.forget(Tally.name)
 
 
+@pytest.mark.exhaustive
 def test_groups_by_an_expression_are_verified_and_repaired_as_units(orders: Lakehouse) -> None:
     """I1: bucket 2 is another thing than the upstream's key 2."""
     query = "SELECT id % 3 AS bucket, count(*) AS n FROM upstream GROUP BY id % 3"

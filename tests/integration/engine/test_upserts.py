@@ -181,6 +181,7 @@ def test_two_different_rows_at_one_place_are_refused_when_history_is_read(log: L
         log.finish()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("row", "message"),
     [

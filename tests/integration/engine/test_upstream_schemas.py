@@ -142,6 +142,7 @@ def test_the_view_does_not_inherit_properties_of_the_upstreams_columns(lakehouse
     assert properties == {"code": {"comment": "key"}}
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_new_fields_of_a_nested_column_are_ignored_like_new_columns(lakehouse: Lakehouse, strategy: str) -> None:
     """The query uses the fields that the column had when the job was created."""
@@ -173,6 +174,7 @@ def test_new_fields_of_a_nested_column_are_ignored_like_new_columns(lakehouse: L
     ]
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_columns_may_have_any_name_that_delta_allows(lakehouse: Lakehouse, strategy: str) -> None:
     """The upstream has such names with column mapping; the view gets column mapping, too."""

@@ -249,6 +249,7 @@ def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> 
     assert verify(lakehouse, anew=False).pinned.epoch > 2
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehouse: Lakehouse) -> None:
     fill(lakehouse)
     lakehouse.create()

@@ -104,7 +104,7 @@ def test_a_driver_writes_down_its_session_before_it_writes_anything(server: Remo
     with connected(server, what="dying") as connection:
         engine = ConnectEngine(connection, None, purpose="epoch")
         create(orders, engine)
-        monkeypatch.setattr(ConnectEngine, "execute", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(ConnectEngine, "run_epoch", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run_epoch(orders, engine)
 

@@ -126,6 +126,7 @@ LIES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("lie", mostly_exhaustive(LIES, ["a row that no file has", "a value differs at the end"]))
 def test_a_lie_is_found_and_counts_as_wrong(spark: SparkSession, lake, lie):
     with pytest.raises(WrongError, match=LIES[lie]):

@@ -159,6 +159,7 @@ def test_rows_that_retention_removed_from_the_topic_stay_in_the_view(orders: Top
     assert [value for _, _, value in orders.rows()] == [*"abcdefgh"]
 
 
+@pytest.mark.exhaustive
 def test_a_view_is_rebuilt_while_it_serves(orders: TopicOfOrders) -> None:
     """The positions of the splits count from the beginning of the topic, also after the handover."""
     orders.kafka.create_topic(orders.topic, 2)

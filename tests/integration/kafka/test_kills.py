@@ -108,6 +108,7 @@ def test_every_record_is_read_once_although_epochs_die(orders: TopicOfOrders, po
     assert orders.backfill.status().finished
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_during_which_the_broker_is_down_is_completed_later(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.add(*range(10))

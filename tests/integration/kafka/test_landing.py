@@ -48,6 +48,7 @@ class ViewOfLanded(Lakehouse):
         return sorted(tuple(row) for row in self.view().collect())
 
 
+@pytest.mark.exhaustive
 def test_a_compacted_topic_is_a_table_of_upserts_for_several_views(orders: TopicOfOrders, lake: Path) -> None:
     """Each view backfills on its own, and then follows the one landing."""
     # A deletion has to stay until it is landed, however slow the machine is.

@@ -49,6 +49,7 @@ def let_compaction_remove(orders: TopicOfOrders, removed: str) -> None:
     raise AssertionError("the topic was not compacted")
 
 
+@pytest.mark.exhaustive
 def test_rows_of_compacted_records_are_counted_and_all_others_compared(orders: TopicOfOrders) -> None:
     """I1: compaction removes records between those that are left, and not only before the oldest one."""
     orders.kafka.create_topic(orders.topic, **COMPACTED)

@@ -148,6 +148,7 @@ def test_a_broker_that_is_down_fails_clearly_and_is_found_again(
     assert Topic(cluster, topic).state() == before
 
 
+@pytest.mark.exhaustive
 def test_another_leader_answers_when_the_first_one_died(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,10 +13,10 @@ from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.shared.change_log.retention import KEPT_FOR_PROPERTY
 from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
 from tests.dying import died
 from tests.integration.postgres.shop import Shop
 

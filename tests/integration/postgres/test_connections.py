@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core.errors import BackfillError, DatabaseRefusedError, InvalidJobError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.sources.postgres import Postgres
-from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.postgres.table import PostgresTable
+from airflow_backfill_provider.sources.shared.postgresql.database import Database
 from demo.postgres.cluster import HOST, SUPERUSER, give, run_program
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.variants import exhaustive

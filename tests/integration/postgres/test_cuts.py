@@ -63,6 +63,7 @@ def finish(shop: Shop, postgres: PostgresServer) -> None:
     assert shop.view().count() == shop.view().select("id").distinct().count()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("act", ["kill", exhaustive("cut"), exhaustive("terminate")], indirect=True)
 def test_a_landing_is_cut_off(shop: Shop, postgres: PostgresServer, proxy: Proxy, act: Callable[[], None]) -> None:
     """I1, I2: the change log has all of its changes or none, and the next landing has them all."""

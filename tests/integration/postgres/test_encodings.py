@@ -55,6 +55,7 @@ def write_bytes(connection: psycopg.Connection[object], value: bytes, statement:
         connection.execute(statement.encode().replace(b"?", b"'" + value + b"'"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("encoding", "text"), [("LATIN1", "Größe ÿ"), exhaustive("WIN1252", "€ „ž“"), exhaustive("EUC_JP", "日本 語")]
 )
@@ -74,6 +75,7 @@ def test_texts_of_another_encoding_are_the_same_from_the_table_and_from_the_log(
     shop.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_byte_that_is_no_character_blocks_no_column_but_its_own(encoded: Encoded) -> None:
     """I6: 0x81 is no character of WIN1252, and the server takes it. Other values come as the server converts them."""
     shop = encoded("WIN1252")

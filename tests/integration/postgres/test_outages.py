@@ -184,6 +184,7 @@ def test_a_service_of_libpq_is_as_good_as_a_connection(
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
     """I6: then changes are lost, which is said, too."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")

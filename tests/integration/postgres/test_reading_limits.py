@@ -48,6 +48,7 @@ def epoch_with_a_dead_server(shop: Shop, postgres: PostgresServer) -> None:
         shop.reconnect(postgres)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("deaths", [2, exhaustive(5)])
 def test_after_the_server_died_chunks_are_as_large_as_before(shop: Shop, postgres: PostgresServer, deaths: int) -> None:
     """I4: each death leaves rows in the table that do not count."""
@@ -61,6 +62,7 @@ def test_after_the_server_died_chunks_are_as_large_as_before(shop: Shop, postgre
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("key", ["id", exhaustive("name"), exhaustive("name, id")])
 def test_no_reading_exceeds_the_rate_limit_where_the_sample_has_no_keys(shop: Shop, key: str) -> None:
     """I4: all keys that came after the sample was taken lie beyond its last one."""

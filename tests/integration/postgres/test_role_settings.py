@@ -41,6 +41,7 @@ VALUES = (
 )
 
 
+@pytest.mark.exhaustive
 def test_no_setting_of_a_role_ends_a_reading_or_changes_a_value(
     shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_truncate_removes_all_rows_whenever_it_comes(shop: Shop) -> None:
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_ddl_that_changes_no_used_column_changes_nothing(shop: Shop) -> None:
     shop.run_sql("CREATE TYPE mood AS ENUM ('sad')", ORDERS, "ALTER TABLE orders ADD mood mood, ADD gone int")
     fill(shop, 1, 5)
@@ -88,6 +89,7 @@ def test_ddl_that_changes_a_used_column_is_refused(shop: Shop, statement: str, p
         shop.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_column_that_had_another_type_within_a_window_is_refused(shop: Shop) -> None:
     """I6: comparing both ends of the window is not enough."""
     shop.run_sql(ORDERS)
@@ -112,6 +114,7 @@ def test_a_table_that_was_dropped_and_created_again_is_another_one(shop: Shop) -
         shop.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_slot_that_is_gone_is_a_gap(shop: Shop) -> None:
     """I6: dropped by hand, or lost in a failover."""
     shop.run_sql(ORDERS)
@@ -231,6 +234,7 @@ PARTITIONED = (
 )
 
 
+@pytest.mark.exhaustive
 def test_a_partitioned_table_is_one_table(shop: Shop) -> None:
     """Its partitions' changes are its own, also of those that are made later, and of rows that move between them."""
     shop.run_sql(*PARTITIONED)
@@ -279,6 +283,7 @@ def test_rows_that_come_or_go_with_a_partition_are_a_gap(shop: Shop, statements:
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_a_partition_with_another_replica_identity_than_its_table(shop: Shop) -> None:
     """I6: the log identifies rows as their partition does; setting it for the table sets it for no partition."""
     shop.run_sql(
@@ -297,6 +302,7 @@ def test_a_partition_with_another_replica_identity_than_its_table(shop: Shop) ->
     assert shop.rows("id", "code") == shop.table("SELECT id, code FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_two_jobs_share_a_slot_and_land_changes_once(shop: Shop) -> None:
     shop.run_sql(ORDERS, "CREATE TABLE customers (id int PRIMARY KEY, name text)")
     fill(shop, 1, 5)
@@ -339,6 +345,7 @@ def test_a_key_that_does_not_identify_rows_is_refused(
     assert shop.table("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
 
 
+@pytest.mark.exhaustive
 def test_texts_are_read_in_the_order_of_their_bytes_whatever_the_collation(shop: Shop) -> None:
     """I1: the order of the scan is the order of positions."""
     shop.run_sql('CREATE TABLE orders (id text COLLATE "en-x-icu" PRIMARY KEY, name text, price numeric(10, 2))')
@@ -353,6 +360,7 @@ def test_texts_are_read_in_the_order_of_their_bytes_whatever_the_collation(shop:
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_a_login_with_few_rights_is_enough(
     shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_key_that_comes_later_fails_the_epoch_until_its_row_is_gone(shop: Shop
     assert shop.rows("n") == [(10,), (11,), (12,), (19,)]
 
 
+@pytest.mark.exhaustive
 def test_a_value_without_a_counterpart_does_not_matter_once_it_is_corrected(shop: Shop) -> None:
     """I6: the epoch names the column, and goes on after the correction that it asks for."""
     shop.run_sql(

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core.errors import DatabaseRefusedError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.sources import reader_of
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.reader import SourceReader
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.database import Database
 from demo.postgres.cluster import give
 from tests.certificates import Authority, Certificate, ec_key, rsa_key
 from tests.integration.postgres.shop import Shop

@@ -43,6 +43,7 @@ def lakehouse(spark: SparkSession, s3: S3Server, other: S3Server, tmp_path: Path
     return lakehouse
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), exhaustive("arrangement"), "snapshot"])
 def test_a_backfill_from_the_bucket_of_another_owner(lakehouse: Lakehouse, strategy: str) -> None:
     lakehouse.create(query="SELECT id, name FROM upstream", rate_limit=5, strategy=strategy)

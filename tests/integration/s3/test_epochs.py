@@ -35,6 +35,7 @@ def change(lakehouse: Lakehouse, number: int = 1) -> None:
     lakehouse.sql(f"INSERT INTO {{upstream}} VALUES ({-number}, 'first', 1), ({90 + number}, 'last', 1)")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "fields",
     [
@@ -94,6 +95,7 @@ def test_a_driver_that_wakes_up_after_another_one_writes_nothing(lakehouse: Buck
     lakehouse.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_rows_are_repaired_files_are_compacted_and_the_job_is_rebuilt(lakehouse: BucketLakehouse) -> None:
     lakehouse.create(query=QUERY, rate_limit=4)
     lakehouse.finish()

@@ -66,7 +66,7 @@ def test_changes_are_applied_by_their_own_application(shared: Lake, spark: Stand
 
     changes(shared, inject(shared))
 
-    assert [call[-1] for call in spark.submitted] == ["changes"]
+    assert [call[-1] for call in spark.submitted] == ["apply_changes"]
 
 
 def test_only_the_part_that_failed_is_redone(shared: Lake, spark: StandInSpark):

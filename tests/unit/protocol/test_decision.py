@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedRange, PinnedRead, Repair
+from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Mutation, PinnedRange, PinnedRead, Repair
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import StateError
@@ -17,7 +17,6 @@ from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.progress import Completed, InProgress, NotStarted
 from airflow_backfill_provider.jobs.rate import NextLimit
 from airflow_backfill_provider.protocol.decision import (
-    PARTIAL_REPAIR,
     EpochInputs,
     decide_epoch,
     depends_on_changes,

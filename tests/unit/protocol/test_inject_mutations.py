@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Mutation
+from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Mutation
 from airflow_backfill_provider.jobs import mutations
-from airflow_backfill_provider.protocol.decision import PARTIAL_REPAIR
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import TASK, minute, over
 

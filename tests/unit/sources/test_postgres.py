@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.sources import postgres
+from airflow_backfill_provider.sources.postgres import Postgres
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
+from airflow_backfill_provider.sources.shared import postgresql
 from tests.builders import job_of
 
 STATE = "/lake/_backfill/paid_orders"
@@ -227,6 +228,6 @@ def test_the_kind_opens_its_own_definitions_without_asking_the_database():
 
 
 def test_without_its_driver_the_extra_to_install_is_named(monkeypatch):
-    monkeypatch.setattr(postgres, "find_spec", lambda name: None)
+    monkeypatch.setattr(postgresql, "find_spec", lambda name: None)
     with pytest.raises(InvalidJobError, match=r"install airflow-backfill-provider\[postgres\]"):
-        postgres.Postgres().open(job().upstream)
+        Postgres().open(job().upstream)

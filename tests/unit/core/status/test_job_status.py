@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
@@ -237,6 +238,22 @@ def test_the_planners_warnings_are_there_as_soon_as_an_epoch_is_pinned():
     barriers, commits = running(2)
     barriers[1] = barrier_of(2, warnings=("new",))
     assert status_of(InProgress((9,), 1), barriers, commits[:1]).warnings == ("new",)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "different", "warnings"),
+    [
+        pytest.param(2, (), ("other",), id="since"),
+        pytest.param(1, (), (PARTIAL_REPAIR, "other"), id="before the repair"),
+        pytest.param(2, ((1, "7"),), (PARTIAL_REPAIR, "other"), id="the view differs"),
+    ],
+)
+def test_nobody_is_told_to_verify_a_view_that_is_known_to_be_right(epoch, different, warnings):
+    barriers, commits = running(2, completed=True)
+    barriers[1] = barrier_of(2, warnings=(PARTIAL_REPAIR, "other"))
+    pinned = pinned_verification_of(epoch=epoch, steps=((0, 3),))
+    verified = VerifiedState.of(Verification(pinned, (compared_of(0, 3, *different),)))
+    assert status_of(Completed(None, 1), barriers, commits, verified=verified).warnings == warnings
 
 
 def test_a_log_of_a_later_epoch_than_the_state_is_not_finished():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
-from airflow_backfill_provider.sources.postgres.types import PostgresType
+from airflow_backfill_provider.sources.shared.postgresql.types import PostgresType
 
 TEXTS = json.dumps({"type": "array", "elementType": "string", "containsNull": True})
 

@@ -6,10 +6,10 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.types import PostgresType
+from airflow_backfill_provider.sources.shared.postgresql.catalog import DescribedColumn, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.types import PostgresType
 
 
 def column(name, type_="int8", *, nullable=False, generated=False, **more):

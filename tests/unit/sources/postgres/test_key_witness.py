@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.sources.postgres.key_witness import UniqueIndex, was_unique
-from airflow_backfill_provider.sources.postgres.rewrites import TableLook
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import TableLook
 
 NOW = TableLook(table="7", relation="public.orders", over_before=200, next_id=210, attributes=(), files={})
 OLD, RECENT = 99, 150

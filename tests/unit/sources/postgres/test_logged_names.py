@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.sources.postgres.logged_names import numbers_of
-from airflow_backfill_provider.sources.postgres.rewrites import Attribute
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import Attribute
 
 LAST_LOOK = 100
 

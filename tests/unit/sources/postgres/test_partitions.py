@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.catalog import Partition
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.shared.change_log.queries import LoggedPartitions
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Partition
 
 LOW = Partition(oid=11, name="low", was_attached=False, since="700")
 HIGH = Partition(oid=12, name="high", was_attached=True, since="701 702")

@@ -8,11 +8,11 @@ from psycopg import sql
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.scan.keys import KeyKind, KeyOrder, KeyRange, Position
-from airflow_backfill_provider.sources.postgres import catalog
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.key_ranges import condition, in_order
-from airflow_backfill_provider.sources.postgres.key_values import is_strange
-from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
+from airflow_backfill_provider.sources.shared.postgresql import catalog
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.key_ranges import condition, in_order
+from airflow_backfill_provider.sources.shared.postgresql.key_values import is_strange
+from airflow_backfill_provider.sources.shared.postgresql.sampling import sampled_percent
 
 _PAGE_BYTES = 8192
 

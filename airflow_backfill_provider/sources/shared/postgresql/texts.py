@@ -11,8 +11,8 @@ import json
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.postgres.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.shared.change_log.dialect import Dialect
+from airflow_backfill_provider.sources.shared.postgresql.spark_errors import UNCHANGED_VALUE
 from airflow_backfill_provider.sources.shared.refusals import unsupported_value, unusable_key
 
 _TRUE = ("t", "true")

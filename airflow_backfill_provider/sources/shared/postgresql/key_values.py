@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from psycopg import sql
 
 from airflow_backfill_provider.core.errors import UnsupportedValueError
-from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection, DescribedTable
 
 _OF_TIME = "{0} < '0001-01-01' OR {0} >= '10000-01-01'"
 

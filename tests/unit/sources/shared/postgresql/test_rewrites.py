@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.rewrites import Attribute, TableLook, lost_values
+from airflow_backfill_provider.sources.shared.postgresql.rewrites import Attribute, TableLook, lost_values
 
 WRAP = 1 << 32
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.sources.postgres.published_schemas import PUBLISHED_SCHEMAS, with_published_schemas
+from airflow_backfill_provider.sources.shared.postgresql.published_schemas import (
+    PUBLISHED_SCHEMAS,
+    with_published_schemas,
+)
 
 QUERY = f"SELECT oid FROM {PUBLISHED_SCHEMAS} s WHERE '{{}}' = '{{}}'"
 

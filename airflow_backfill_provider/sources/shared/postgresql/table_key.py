@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
-from airflow_backfill_provider.sources.postgres.key_ranges import require_key_type
+from airflow_backfill_provider.sources.shared.postgresql.catalog import DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.key_ranges import require_key_type
 
 _UTF8 = "UTF8"
 

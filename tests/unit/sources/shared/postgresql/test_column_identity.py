@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.column_identity import (
+from airflow_backfill_provider.sources.shared.postgresql.column_identity import (
     ColumnIdentity,
     identity_problems,
     pinned_identities,

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.sources.postgres.key_ranges import condition, in_order, require_key_type
+from airflow_backfill_provider.sources.shared.postgresql.key_ranges import condition, in_order, require_key_type
 
 DELTA = {"int8": "long", "int4": "integer", "text": "string", "varchar": "string", "uuid": "string", "bytea": "binary"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError
-from airflow_backfill_provider.sources.postgres.connect_errors import line_to_show, not_connected
+from airflow_backfill_provider.sources.shared.postgresql.connect_errors import line_to_show, not_connected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ another text if the column gets another type, if a label of an enum is renamed, 
 fields. The log has no changes of rows for any of these. So a job pins what each used column is.
 
 A column that is only declared longer keeps its identity. If its values were written anew, that is found by
-:mod:`~airflow_backfill_provider.sources.postgres.rewrites`.
+:mod:`~airflow_backfill_provider.sources.shared.postgresql.rewrites`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
 
 _ALIKE = {1043: 25}
 """The oid of varchar → that of text, because the same bytes are stored and returned."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
+from airflow_backfill_provider.sources.shared.postgresql.sampling import sampled_percent
 
 
 @pytest.mark.parametrize("pages", [0, 1, 1_000])

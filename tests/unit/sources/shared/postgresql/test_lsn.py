@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
-from airflow_backfill_provider.sources.postgres.lsn import lsn_of, lsn_text, parse_lsn
+from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of, lsn_text, parse_lsn
 
 
 @pytest.mark.parametrize(

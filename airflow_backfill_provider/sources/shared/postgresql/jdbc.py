@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.sources.postgres import catalog, session_settings
-from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import Database
-from airflow_backfill_provider.sources.postgres.jdbc_address import jdbc_address
-from airflow_backfill_provider.sources.postgres.key_ranges import condition
-from airflow_backfill_provider.sources.postgres.row_widths import WidthClass, width_classes
 from airflow_backfill_provider.sources.shared.hidden_options import hide_options
+from airflow_backfill_provider.sources.shared.postgresql import catalog, session_settings
+from airflow_backfill_provider.sources.shared.postgresql.catalog import DescribedColumn, DescribedTable
+from airflow_backfill_provider.sources.shared.postgresql.database import Database
+from airflow_backfill_provider.sources.shared.postgresql.jdbc_address import jdbc_address
+from airflow_backfill_provider.sources.shared.postgresql.key_ranges import condition
+from airflow_backfill_provider.sources.shared.postgresql.row_widths import WidthClass, width_classes
 
 DRIVER = "org.postgresql.Driver"
 

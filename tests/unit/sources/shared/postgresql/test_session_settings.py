@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.session_settings import startup_options, statements
+from airflow_backfill_provider.sources.shared.postgresql.session_settings import startup_options, statements
 
 LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout")
 

@@ -19,9 +19,9 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError, InvalidJobError
 from airflow_backfill_provider.core.job.connections import connection_fields, variable_of
 from airflow_backfill_provider.core.site import page
-from airflow_backfill_provider.sources.postgres import session_settings
-from airflow_backfill_provider.sources.postgres.connect_errors import line_to_show, not_connected
-from airflow_backfill_provider.sources.postgres.jdbc_address import require_host
+from airflow_backfill_provider.sources.shared.postgresql import session_settings
+from airflow_backfill_provider.sources.shared.postgresql.connect_errors import line_to_show, not_connected
+from airflow_backfill_provider.sources.shared.postgresql.jdbc_address import require_host
 
 _KINDS = frozenset({"postgres", "postgresql"})
 

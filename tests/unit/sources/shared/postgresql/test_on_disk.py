@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.sources.postgres.on_disk import end_of_records
+from airflow_backfill_provider.sources.shared.postgresql.on_disk import end_of_records
 
 PAGE, FILE = 8192, 1 << 24
 

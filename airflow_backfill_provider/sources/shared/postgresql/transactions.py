@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.sources.postgres.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
 
 XID_BITS = 32
 """The log has transaction ids of 32 bits; they begin again at their end."""

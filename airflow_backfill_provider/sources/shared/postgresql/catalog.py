@@ -11,8 +11,8 @@ import psycopg
 from psycopg import errors, sql
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamNotFoundError
-from airflow_backfill_provider.sources.postgres.published_schemas import with_published_schemas
-from airflow_backfill_provider.sources.postgres.types import PostgresType
+from airflow_backfill_provider.sources.shared.postgresql.published_schemas import with_published_schemas
+from airflow_backfill_provider.sources.shared.postgresql.types import PostgresType
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions
+from airflow_backfill_provider.sources.shared.postgresql.transactions import UnseenTransactions
 
 LAST = (1 << 32) - 1
 

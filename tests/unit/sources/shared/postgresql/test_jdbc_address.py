@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import DatabaseRefusedError
-from airflow_backfill_provider.sources.postgres.jdbc_address import jdbc_address, require_host
+from airflow_backfill_provider.sources.shared.postgresql.jdbc_address import jdbc_address, require_host
 
 
 @pytest.mark.parametrize(

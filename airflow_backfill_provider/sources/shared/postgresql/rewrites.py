@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from psycopg import errors, sql
 
-from airflow_backfill_provider.sources.postgres.catalog import Connection
-from airflow_backfill_provider.sources.postgres.transactions import XID_BITS
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.transactions import XID_BITS
 
 _MASK = (1 << XID_BITS) - 1
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from deltalake.schema import ArrayType, Field, PrimitiveType, Schema
 
-from airflow_backfill_provider.sources.postgres.types import EXACT, PostgresType
+from airflow_backfill_provider.sources.shared.postgresql.types import EXACT, PostgresType
 
 
 def numeric(precision, scale):

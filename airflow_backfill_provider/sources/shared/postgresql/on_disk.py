@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from airflow_backfill_provider.core.errors import DatabaseUnavailableError
-from airflow_backfill_provider.sources.postgres.catalog import Connection
-from airflow_backfill_provider.sources.postgres.lsn import parse_lsn
-from airflow_backfill_provider.sources.postgres.slot import newest_lsn
+from airflow_backfill_provider.core.errors import DatabaseUnavailableError, UpstreamError
+from airflow_backfill_provider.sources.shared.postgresql.catalog import Connection
+from airflow_backfill_provider.sources.shared.postgresql.lsn import parse_lsn
 
 _PATIENCE_SECONDS = 60
 """Twice as long as a server with the longest delay takes."""
@@ -66,3 +65,11 @@ def _wait_for(connection: Connection, lsn: int) -> None:
             f"{connection.info.host}: the server has not written its log up to {lsn} to its disk for "
             f"{_PATIENCE_SECONDS} seconds; is the disk slow? Nothing is lost, try again"
         )
+
+
+def newest_lsn(connection: Connection) -> int:
+    """Return the newest LSN that is on disk."""
+    row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+    if row is None:
+        raise UpstreamError("the server returned no LSN")
+    return parse_lsn(row[0])

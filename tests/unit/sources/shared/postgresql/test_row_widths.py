@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn
-from airflow_backfill_provider.sources.postgres.row_widths import width_classes
-from airflow_backfill_provider.sources.postgres.types import PostgresType
+from airflow_backfill_provider.sources.shared.postgresql.catalog import DescribedColumn
+from airflow_backfill_provider.sources.shared.postgresql.row_widths import width_classes
+from airflow_backfill_provider.sources.shared.postgresql.types import PostgresType
 
 
 def column(name, type_, *, varies=True):

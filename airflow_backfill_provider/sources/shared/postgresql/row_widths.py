@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn
+from airflow_backfill_provider.sources.shared.postgresql.catalog import DescribedColumn
 
 USUAL_ROWS = 1_000
 """How many rows of a table without long values: a row has at most some kilobytes, or a few hundred if compressed."""
