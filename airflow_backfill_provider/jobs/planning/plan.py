@@ -21,6 +21,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import ChunkInputs
@@ -117,6 +118,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         if outlook.reads
         else None,
         last_epochs=outlook.last_epochs,
+        upkeep=query_of(job).with_state(outlook.state_columns).upkeep(created=created),
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),

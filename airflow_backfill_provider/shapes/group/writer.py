@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import cast
 
@@ -13,6 +14,8 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
+from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
@@ -23,6 +26,8 @@ from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
+
+logger = logging.getLogger(__name__)
 
 
 class SliceWriter(ViewWriter):
@@ -53,6 +58,14 @@ class SliceWriter(ViewWriter):
                 "query: Spark groups its rows otherwise than its text shows; write GROUP BY with the columns' names"
             )
         self._slices.require_same(rows)
+
+    def state(self) -> Mapping[str, str]:
+        """Return the hidden columns of a fold; none if the query cannot be folded."""
+        found = self._fold()
+        if isinstance(found, FoldedQuery):
+            return found.state
+        logger.info("job %s: the groups that changes touch are computed anew: %s", self._context.job.name, found)
+        return {}
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -87,6 +100,14 @@ class SliceWriter(ViewWriter):
         if changes is not None:
             touched = touched.unionAll(self._slices.touched(changes)).distinct()
         self._replace(touched, REPAIR, identity, barrier)
+
+    def _fold(self) -> FoldedQuery | NotFolded | InvalidJobError:
+        """Return the query as a fold, or why it is none; Spark may refuse a text that it is cut into."""
+        try:
+            found = FoldedQuery.of(self._context, self._query)
+            return found if isinstance(found, NotFolded) else found.other_columns() or found
+        except InvalidJobError as error:
+            return error
 
     def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
         """Compute units anew, and replace them; each is found once, because several statements read them."""

@@ -18,7 +18,7 @@ from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.integration.engine.test_groups import COLUMNS, DiedError, die_at, truth
 from tests.variants import exhaustive
 
-pytestmark = [pytest.mark.spark, pytest.mark.skip(reason="no job is folded yet")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
