@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import FOLD_ITEMS, FOLDED_VIEWS, GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
+from faults.mutants.killers import FOLD_ITEMS, GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
 from faults.mutants.mutant import Mutant
 
 _PACKAGE = "airflow_backfill_provider/shapes/group"
@@ -44,16 +44,6 @@ MUTANTS = (
         old="return all(meanings & wanted for wanted in identity)",
         new="return any(meanings & wanted for wanted in identity)",
         killers=(f"{GROUP_ORDERS}::test_an_order_needs_every_column_of_the_key",),
-    ),
-    Mutant(
-        name="state-of-the-newest-version",
-        breaks="A fold adds to what another writer made of the view's hidden columns.",
-        invariant="I2",
-        file=f"{_PACKAGE}/fold_writer.py",
-        old="base = view.table.read_at(since.view.version)",
-        new="base = view.table.read()",
-        killers=(f"{FOLDED_VIEWS}::test_what_another_writer_does_to_the_state_is_not_added_to",),
-        spark=True,
     ),
     Mutant(
         name="hidden-items-of-any-words",
