@@ -81,7 +81,7 @@ def epoch_lineage(
     Return the lineage of a committed epoch, or of several epochs that it is the last of.
 
     :param upstream_columns: the upstream's columns with their types.
-    :param view_columns: the view's columns with their types; those that keep the state of units are left out.
+    :param view_columns: the view's columns with their types.
     :param rows: the number of rows that were read, see :func:`rows_of`.
     """
     job = settings.definition
@@ -99,7 +99,7 @@ def epoch_lineage(
             name=job.view_name,
             layer="delta",
             version=None if commit.view_version is None else str(commit.view_version),
-            columns={name: kind for name, kind in view_columns.items() if name not in settings.state_columns},
+            columns=view_columns,
             rows=rows,
         ),
         query=job.query,

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.log.schemas import HIDDEN
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes
 from airflow_backfill_provider.shapes.group.fold.groups import FoldedStep
@@ -21,6 +23,9 @@ from airflow_backfill_provider.shapes.group.writer import SliceWriter
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.stamps import CHANGES
 
+_OF_STATE = {HIDDEN: True, "comment": "state of the row's group, and no column of the query: do not read it"}
+"""The metadata of a column that keeps the state of a group."""
+
 
 class FoldWriter(SliceWriter):
     """
@@ -29,6 +34,16 @@ class FoldWriter(SliceWriter):
     A first load and a repair compute groups from their rows, as the other technique does. A repair must: the state that
     it repairs is no place to begin from.
     """
+
+    def schema(self) -> StructType:
+        """Return the view's columns; those that keep the state of a group are marked, so that no reader is shown them."""
+        hidden = dict(self._query.state)
+        return StructType(
+            [
+                StructField(field.name, field.dataType, metadata=_OF_STATE) if field.name in hidden else field
+                for field in super().schema().fields
+            ]
+        )
 
     def write_changes(
         self,

@@ -6,7 +6,7 @@ The query is run by Spark itself over the whole upstream, without any code of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,6 +14,8 @@ from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
+from airflow_backfill_provider.sources.delta.history import DeltaHistory
+from airflow_backfill_provider.spark.stamped_table import StampedTable
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.integration.engine.test_groups import COLUMNS, DiedError, die_at, truth
 from tests.variants import exhaustive
@@ -76,13 +78,35 @@ def test_a_fold_follows_the_upstream_through_changes_and_crashes(orders: Lakehou
     orders.assert_truth()
 
 
+def test_an_attempt_whose_merge_comes_second_writes_nothing(orders: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I5: both have folded the changes before either writes them; Delta skips the second by its transaction id."""
+    query = "SELECT customer, count(*) AS n, min(amount) AS least FROM upstream GROUP BY customer"
+    orders.create(query=query)
+    orders.finish()
+    orders.sql("UPDATE {upstream} SET customer = 'new' WHERE id < 7")
+    barrier = orders.inject()
+    assert barrier is not None
+    first, attempt = orders.unlocked_engine(), StampedTable._attempt
+
+    def overtaken(table: StampedTable, write: Callable[[], None]) -> object:
+        monkeypatch.undo()
+        orders.run(barrier, orders.unlocked_engine())
+        return attempt(table, write)
+
+    monkeypatch.setattr(StampedTable, "_attempt", overtaken)
+    orders.run(barrier, first)
+    orders.assert_equals_query(truth(query))
+    orders.assert_truth()
+
+
 def test_damaged_state_is_found_and_repaired(orders: Lakehouse) -> None:
-    """I6: a verification compares hidden columns, too, and a repair computes them from rows."""
+    """I6: a verification compares hidden columns, too, without naming them, and a repair computes them from rows."""
     query = "SELECT customer, sum(amount) AS total FROM upstream GROUP BY customer"
     hidden = list(orders.create(query=query).state_columns)
     orders.finish()
     orders.sql(f"UPDATE {{view}} SET {hidden[-1]} = 1000 WHERE customer = 'c3'")
-    verifier.verify_job(orders.backfill, engine=lambda: orders.engine, requester=TESTER)
+    found = verifier.verify_job(orders.backfill, engine=lambda: orders.engine, requester=TESTER)
+    assert [key.columns for key in found.keys] == [()]
     asked = repairs.ask_for_repair(orders.backfill, requested_by="tester")
     assert asked is not None
     assert set(asked.repair.units) == {("c3",)}
@@ -94,8 +118,21 @@ def test_damaged_state_is_found_and_repaired(orders: Lakehouse) -> None:
     orders.assert_equals_query(truth(query))
 
 
+def test_hidden_columns_are_no_columns_of_an_upstream(orders: Lakehouse) -> None:
+    """Of a job over the view, and of the view's lineage; a rebuild makes them as they were."""
+    orders.create(query="SELECT customer, sum(amount) AS total FROM upstream GROUP BY customer")
+    view = DeltaHistory(orders.backfill.job.view_location)
+    assert list(view.at().types) == ["customer", "total"]
+    orders.finish()
+    orders.rebuild(query="SELECT customer, max(amount) AS most FROM upstream GROUP BY customer")
+    orders.finish()
+    assert list(view.at().types) == ["customer", "most"]
+    comments = {field.name: field.metadata.get("comment") for field in orders.view().schema.fields}
+    assert [name for name, comment in comments.items() if comment is None] == ["customer", "most"]
+
+
 def test_a_folded_row_over_nothing_stays(lakehouse: Lakehouse) -> None:
-    """The view of an aggregate over all rows has its row before the first row, and after the last."""
+    """I1: before the first row and after the last, also if only the files of the view's newest version are left."""
     query = "SELECT count(*) AS n, sum(amount) AS total FROM upstream"
     lakehouse.make_upstream(COLUMNS)
     assert lakehouse.create(query=query).state_columns
@@ -104,6 +141,9 @@ def test_a_folded_row_over_nothing_stays(lakehouse: Lakehouse) -> None:
     lakehouse.sql("INSERT INTO {upstream} SELECT id, 'c', 'p', 2, NULL FROM range(3)")
     lakehouse.epoch()
     lakehouse.assert_equals_query(truth(query))
+    lakehouse.sql("OPTIMIZE {view}")
+    lakehouse.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
+    lakehouse.sql("VACUUM {view} RETAIN 0 HOURS")
     lakehouse.sql("DELETE FROM {upstream}")
     lakehouse.epoch()
     lakehouse.assert_equals_query(truth(query))
