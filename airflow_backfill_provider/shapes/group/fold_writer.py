@@ -36,7 +36,7 @@ class FoldWriter(SliceWriter):
     """
 
     def schema(self) -> StructType:
-        """Return the view's columns; those that keep the state of a group are marked, so that no reader is shown them."""
+        """Return the view's columns; those that keep the state of a group are marked, so that no reader sees them."""
         hidden = dict(self._query.state)
         return StructType(
             [
