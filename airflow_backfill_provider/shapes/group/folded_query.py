@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.shapes.base import WriterContext
 from airflow_backfill_provider.shapes.group.fold.folding import Fold, fold_of
-from airflow_backfill_provider.shapes.group.fold.items import Items, WrittenCall, items_of
+from airflow_backfill_provider.shapes.group.fold.items import KEYWORDS, Items, WrittenCall, items_of
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded, Reason
 from airflow_backfill_provider.shapes.group.fold.statements import shown
 from airflow_backfill_provider.shapes.group.fold.step import EVERYTHING, Aggregate, GroupingStep
@@ -45,7 +46,10 @@ class FoldedQuery:
         """Return a query as a fold, or why it cannot be one."""
         upstream = context.job_rows.names
         units = query.units_with(upstream)
-        names = frozenset({*query.words, *(name.lower() for name in (*upstream, *units.outputs))})
+        columns = frozenset(name.lower() for name in upstream)
+        if words := sorted(KEYWORDS & columns & query.words):
+            return NotFolded(Reason.EXPRESSION, f"a query with the word {words[0]}", "the upstream has such a column")
+        names = query.words | columns | {name.lower() for name in units.outputs}
         items = items_of(query.steps, units, query.text, names)
         if isinstance(items, NotFolded):
             return items
@@ -100,19 +104,19 @@ class FoldedQuery:
             self.query.with_state(self.state).render(_ROWS, (), self.context.job_rows.names),
             rows.select(*map(column, self.context.job_rows.columns)),
         )
-        held = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in self._result_types(whole)]
-        results = self.context.spark.sql(f"SELECT {', '.join(held)}")
+        results = self.context.spark.createDataFrame([], self._states(whole.schema))
         folded = self.finished(_run(self.context, shown(self.fold, f"`{_ROWS}`"), results))
         wanted, given = ([kind for _, kind in found.dtypes] for found in (whole, folded))
-        if wanted == given:
+        if wanted == given and all(dict(whole.dtypes)[state.name] == state.type for state in self.fold.columns):
             return None
         return NotFolded(Reason.TYPE, "its list of columns", "the fold gives other types than Spark")
 
-    def _result_types(self, whole: DataFrame) -> list[tuple[str, str]]:
-        """Return the columns of a group's state before it is shown, with their types."""
-        types = {name.lower(): kind for name, kind in whole.dtypes}
-        units = [(name, types[name.lower()]) for name in self.units.outputs]
-        return [*units, *((state.name, state.type) for state in self.fold.columns), (self.fold.is_lost, "boolean")]
+    def _states(self, view: StructType) -> StructType:
+        """Return the columns of a group's state before it is shown, with the types that they have in the view."""
+        types = {field.name.lower(): field.dataType for field in view.fields}
+        names = [*self.units.outputs, *(state.name for state in self.fold.columns)]
+        held = [StructField(name, types[name.lower()]) for name in names]
+        return StructType([*held, StructField(self.fold.is_lost, BooleanType())])
 
 
 def _typed(context: WriterContext, query: GroupQuery, calls: Sequence[WrittenCall]) -> tuple[Aggregate, ...]:

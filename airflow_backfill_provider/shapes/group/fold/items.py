@@ -23,13 +23,13 @@ from airflow_backfill_provider.shapes.group.units import Units
 from airflow_backfill_provider.shapes.token_lists import closing_of, split, type_at
 
 _VALUES = frozenset({TokenType.NUMBER, TokenType.STRING})
-_KEYWORDS = frozenset(
-    """
-    and as between bigint boolean case cast date decimal div double else end false float in int integer is like not
-    null or string then timestamp true try_cast when
-    """.split()
+KEYWORDS = frozenset(
+    "and as between case cast div else end false in is like not null or then true try_cast when".split()
 )
-"""Words of expressions that are no names of columns."""
+"""Words of expressions. No query over an upstream with a column of such a name is folded."""
+
+_TYPES = frozenset("bigint boolean date decimal double float int integer string timestamp".split())
+"""Names of types, which columns often have, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _problem(tokens: Sequence[Token], item: str) -> NotFolded | None:
         is_called = type_at(tokens, index + 1) == TokenType.L_PAREN and token.token_type != TokenType.IDENTIFIER
         if token.token_type in _VALUES or (not is_name and token.token_type != TokenType.DOT):
             continue
-        if not is_called and (token.text.lower() not in _KEYWORDS or token.token_type == TokenType.IDENTIFIER):
+        if not is_called and (not _is_keyword(tokens, index) or token.token_type == TokenType.IDENTIFIER):
             return NotFolded(
                 Reason.EXPRESSION,
                 item,
@@ -183,3 +183,10 @@ def _problem(tokens: Sequence[Token], item: str) -> NotFolded | None:
                 "select the aggregates alone, and compute with them in a second job",
             )
     return None
+
+
+def _is_keyword(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a word is one of expressions, or a type after AS or before a literal."""
+    word = tokens[index].text.lower()
+    is_type = type_at(tokens, index - 1) == TokenType.ALIAS if index else False
+    return word in KEYWORDS or (word in _TYPES and (is_type or type_at(tokens, index + 1) == TokenType.STRING))

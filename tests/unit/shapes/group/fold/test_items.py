@@ -35,6 +35,12 @@ def test_calls_are_replaced_by_their_results() -> None:
     ]
 
 
+def test_a_word_is_a_type_only_where_one_stands() -> None:
+    found = items("SELECT CAST(max(d) AS date) = date '2026-01-31' AS is_last FROM upstream GROUP BY c")
+    assert isinstance(found, Items)
+    assert found.columns[0].replace("  ", " ") == "CAST(`result_0` AS date) = date '2026-01-31'"
+
+
 def test_hidden_units_come_after_the_items() -> None:
     found = items("SELECT count(*) AS n FROM upstream GROUP BY lower(c)")
     assert isinstance(found, Items)
@@ -53,6 +59,7 @@ def test_results_have_names_of_their_own() -> None:
         ("SELECT c || count(*) AS n FROM upstream GROUP BY c", Reason.EXPRESSION),
         ("SELECT count(*) AS n, n + 1 AS m FROM upstream GROUP BY c", Reason.EXPRESSION),
         ("SELECT count(*) + `int` AS n FROM upstream GROUP BY `int`", Reason.EXPRESSION),
+        ("SELECT concat(date, count(*)) AS n FROM upstream GROUP BY date", Reason.EXPRESSION),
         ("SELECT collect_set(x)[0] + c.d AS n FROM upstream GROUP BY c.d", Reason.EXPRESSION),
         ("SELECT n FROM (SELECT c, count(*) AS n FROM upstream GROUP BY c) WHERE n > 1", Reason.STEPS),
         ("FROM upstream |> AGGREGATE count(*) AS n GROUP BY c", Reason.STEPS),
