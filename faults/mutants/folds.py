@@ -27,6 +27,24 @@ MUTANTS = (
         killers=(f"{FOLDING}::test_a_group_is_gone_if_it_has_no_rows",),
     ),
     Mutant(
+        name="empty-groups-stay",
+        breaks="A group whose last row goes stays in the view with a count of 0.",
+        invariant="I1",
+        file=f"{_ROOM}/folding.py",
+        old='f"{self.rows.sql} = 0"',
+        new='f"{self.rows.sql} < 0"',
+        killers=(f"{FOLD_HISTORIES}::test_the_view_is_right_after_every_epoch",),
+    ),
+    Mutant(
+        name="count-lost-at-zero",
+        breaks="The count of a new group does not begin with 0, and is NULL.",
+        invariant="I1",
+        file=f"{_ROOM}/columns.py",
+        old="coalesce({BASE}.{column}, 0) + {DELTA}.{column}",
+        new="{BASE}.{column} + {DELTA}.{column}",
+        killers=(f"{FOLD_HISTORIES}::test_the_view_is_right_after_every_epoch",),
+    ),
+    Mutant(
         name="global-group-goes",
         breaks="A query without GROUP BY has no row over nothing.",
         invariant="I1",
@@ -37,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         name="having-folded",
-        breaks="A step with HAVING is folded, and the state of groups that it leaves out is nowhere.",
+        breaks="HAVING is a filter on stored groups, and the state of groups that it leaves out is nowhere.",
         invariant="I1",
         file=f"{_ROOM}/folding.py",
         old="if step.has_having:",

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.shapes.group.fold.folding import Fold
 from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.spark.small_changes import broadcast_if_few
 
 _RELATION = "`backfill {}`"
 """The name of a relation in SQL, until Spark puts the relation there."""
@@ -89,10 +90,8 @@ class FoldedStep:
         if self._units:
             # Spark cannot send the right side of an outer join to all tasks if it is the view, and would move all of
             # it. So the view's other groups are left out first.
-            names = [f"{self.fold.sign}_{number}" for number in range(len(self._units))]
-            touched = delta.select(*self._units).toDF(*names)
-            same = [unit.eqNullSafe(F.col(name)) for unit, name in zip(self._units, names, strict=True)]
-            held = held.join(F.broadcast(touched), same, "left_semi")
+            touched = delta.select(*self._units)
+            held = with_keys(held, broadcast_if_few(touched, touched.count()), self.fold.step.units)
         text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
         return _run(text, delta=delta, base=held)
 
