@@ -43,7 +43,7 @@ QUERIES = [
     ),
     exhaustive("SELECT customer, product, avg(amount) AS mean, max(at) AS last FROM upstream GROUP BY ALL", name="all"),
     exhaustive("SELECT DISTINCT product, amount > 1 AS big FROM upstream", name="distinct"),
-    exhaustive("SELECT count(*) AS n, coalesce(sum(amount), 0) AS total, max(at) AS last FROM upstream", name="global"),
+    pytest.param("SELECT count(*) AS n, coalesce(sum(amount), 0) AS total, max(at) AS last FROM upstream", id="global"),
 ]
 
 
