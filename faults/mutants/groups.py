@@ -60,7 +60,7 @@ MUTANTS = (
         invariant="I1",
         file=f"{_PACKAGE}/writer.py",
         old="if self._query.is_global and barrier.read_before:",
-        new="if self._query.is_global and not barrier.read_before:",
+        new="if self._query.is_global and not barrier.parts:",
         killers=(f"{FOLDED_VIEWS}::test_a_fold_follows_the_upstream_through_changes_and_crashes",),
         spark=True,
     ),
