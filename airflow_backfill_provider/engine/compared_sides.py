@@ -78,7 +78,8 @@ class ComparedSides:
             # Filter before the query, which costs more.
             columns = [F.col(quote(name)) for name in hashed]
             rows = rows.filter(vnode_of(self.settings, columns, hashed).between(*vnodes))
-        result = self._hashed(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
+        query = JobQuery.of(job, query_of(job), self.settings.upstream, self.settings.state_columns)
+        result = self._hashed(run_query(self.spark, query, rows))
         return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:

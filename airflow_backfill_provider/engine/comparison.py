@@ -127,6 +127,8 @@ def _details(
     finally:
         keys.unpersist()
     order = sides.units.order
+    # Hidden state is compared, but who reads of a difference knows only the columns of the query.
+    hidden = sides.settings.state_columns
     return (
         tuple(
             VnodeDifference(vnode=vnode, **kinds)
@@ -136,7 +138,10 @@ def _details(
         ),
         tuple(
             DifferingKey(
-                kind=DifferenceKind(row[_KIND]), vnode=row[UNIT], key=key, columns=tuple(row["__columns"] or ())
+                kind=DifferenceKind(row[_KIND]),
+                vnode=row[UNIT],
+                key=key,
+                columns=tuple(name for name in row["__columns"] or () if name not in hidden),
             )
             for row in first
             if (key := encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order)) is not None

@@ -118,9 +118,12 @@ class SparkEngine:
         """
         pin_settings(self._spark)
         _, job_rows = self._read_by(job, upstream)
-        schema = self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).schema()
+        shape = shape_of(job.query).name
+        with epoch_errors(f"choosing how the view of job {job.name} is kept"):
+            state = self._tables.writer(job, shape, upstream, job_rows).state()
+        schema = self._tables.writer(job, shape, upstream, job_rows, state).schema()
         types = TableSchema.of(schema.json()).types
-        return tuple(ViewColumn(name=name, type=kind) for name, kind in types.items())
+        return tuple(ViewColumn(name=name, type=kind, of_rows=state.get(name)) for name, kind in types.items())
 
     def _read_by(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[Source, JobRows]:
         """Return the upstream of a job that is not created yet, and its rows in the key's order."""

@@ -132,6 +132,17 @@ class ViewWriter(ABC):
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
 
+    def state(self) -> Mapping[str, str]:
+        """
+        Return the hidden columns that the view needs to keep the state of its units; by default none.
+
+        This is asked once, before the job is created. The settings pin the columns, and the query has them from then on
+        (:meth:`ShapedQuery.with_state`).
+
+        :returns: name → SQL over the rows of a unit.
+        """
+        return {}
+
     def keys(self, view: DataFrame) -> DataFrame:
         """
         Return the upstream's keys of a view's rows, under the names of the key columns.

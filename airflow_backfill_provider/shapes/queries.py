@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.scan.keys import KeyOrder
@@ -88,6 +89,24 @@ class ShapedQuery(ABC):
     def has_steps(self) -> bool:
         """Whether the query may rename columns in subqueries."""
         return False
+
+    def with_state(self, columns: Mapping[str, str]) -> ShapedQuery:
+        """
+        Return the query with hidden columns that keep the state of units, as the job's settings pin them.
+
+        :param columns: name → SQL over the rows of a unit; none for most shapes; see :meth:`ViewWriter.state`.
+        """
+        del columns
+        return self
+
+    def upkeep(self, *, created: bool) -> str:
+        """
+        Return how a view of this query is kept up to date, for users to read; empty, the default, if there is one way.
+
+        :param created: whether the job was created, so that the choice is made.
+        """
+        del created
+        return ""
 
     @abstractmethod
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
@@ -175,9 +194,19 @@ class JobQuery:
     upstream_names: frozenset[str]
 
     @classmethod
-    def of(cls, job: BackfillJob, query: ShapedQuery, upstream: ResolvedUpstream) -> JobQuery:
-        """Return a job's query over its upstream as of the job's creation."""
-        return cls(query, tuple(column.column for column in job.upstream.key), upstream.names)
+    def of(
+        cls,
+        job: BackfillJob,
+        query: ShapedQuery,
+        upstream: ResolvedUpstream,
+        state_columns: Mapping[str, str] = MappingProxyType({}),
+    ) -> JobQuery:
+        """
+        Return a job's query over its upstream as of the job's creation.
+
+        :param state_columns: as in :meth:`ShapedQuery.with_state`.
+        """
+        return cls(query.with_state(state_columns), tuple(column.column for column in job.upstream.key), upstream.names)
 
     @property
     def text(self) -> str:

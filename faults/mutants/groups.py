@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
+from faults.mutants.killers import FOLD_ITEMS, FOLDED_VIEWS, GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
 from faults.mutants.mutant import Mutant
 
 _PACKAGE = "airflow_backfill_provider/shapes/group"
@@ -44,5 +44,44 @@ MUTANTS = (
         old="return all(meanings & wanted for wanted in identity)",
         new="return any(meanings & wanted for wanted in identity)",
         killers=(f"{GROUP_ORDERS}::test_an_order_needs_every_column_of_the_key",),
+    ),
+    Mutant(
+        name="hidden-items-of-any-words",
+        breaks="An item that needs a column of the upstream is computed from results.",
+        invariant="I1",
+        file=f"{_PACKAGE}/fold/items.py",
+        old="if not is_called and (",
+        new="if is_called and (",
+        killers=(f"{FOLD_ITEMS}::test_a_list_that_needs_more_than_results_is_not_folded",),
+    ),
+    Mutant(
+        name="a-row-of-nothing",
+        breaks="The empty chunk of a later epoch adds a second row to the view of an aggregate over all rows.",
+        invariant="I1",
+        file=f"{_PACKAGE}/writer.py",
+        old="if self._query.is_global and barrier.read_before:",
+        new="if self._query.is_global and not barrier.parts:",
+        killers=(f"{FOLDED_VIEWS}::test_a_fold_follows_the_upstream_through_changes_and_crashes",),
+        spark=True,
+    ),
+    Mutant(
+        name="folded-twice",
+        breaks="An attempt after the epoch's MERGE adds the changes to the state that has them.",
+        invariant="I2",
+        file=f"{_PACKAGE}/fold_writer.py",
+        old="if view.table.is_written(CHANGES, identity, barrier):",
+        new="if since is None:",
+        killers=(f"{FOLDED_VIEWS}::test_a_fold_follows_the_upstream_through_changes_and_crashes",),
+        spark=True,
+    ),
+    Mutant(
+        name="merge-without-transaction",
+        breaks="The MERGE of an attempt that was overtaken is done once more, and new groups are there twice.",
+        invariant="I5",
+        file="airflow_backfill_provider/spark/stamped_table.py",
+        old="_TRANSACTION_ID: transaction_id(identity, part),",
+        new='_TRANSACTION_ID: f"{transaction_id(identity, part)}/{id(write)}",',
+        killers=(f"{FOLDED_VIEWS}::test_an_attempt_whose_merge_comes_second_writes_nothing",),
+        spark=True,
     ),
 )

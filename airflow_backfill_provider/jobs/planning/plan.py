@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -22,6 +22,7 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.lake.store.bucket_options import options_of
+from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import ChunkInputs
@@ -48,6 +49,7 @@ class BackfillPlan(BaseModel):
     :param rate_limit_reason: why the next epoch has this limit; empty if it is that in the settings.
     :param parallelism: the number of task runs that share an epoch.
     :param last_epochs: what epochs do after all rows are read, before the view is finished; empty if nothing.
+    :param upkeep: how the view is kept up to date, if its shape has several ways.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
     """
 
@@ -70,6 +72,7 @@ class BackfillPlan(BaseModel):
     parallelism: int
     epochs: int | None
     last_epochs: str = ""
+    upkeep: str = ""
     first_epoch_files: int
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
@@ -117,6 +120,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         if outlook.reads
         else None,
         last_epochs=outlook.last_epochs,
+        upkeep=query_of(job).with_state(outlook.state_columns).upkeep(created=created),
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
@@ -135,6 +139,7 @@ class _Outlook:
 
     :param rows: all rows that the job has to read.
     :param last_epochs: what epochs do afterwards, before the view is finished.
+    :param state_columns: the view's hidden columns that keep the state of units.
     """
 
     strategy: str
@@ -147,6 +152,7 @@ class _Outlook:
     rows_read: int
     parts: Sequence[ChunkPart]
     last_epochs: str
+    state_columns: Mapping[str, str]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -218,6 +224,7 @@ def _outlook(
         rows=plan.row_count,
         rows_read=rows_read(settings.scan, state),
         parts=plan.parts,
+        state_columns=settings.state_columns,
         last_epochs="" if state.completed else strategy.last_epochs(replay),
     )
 

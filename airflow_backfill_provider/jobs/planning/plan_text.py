@@ -76,6 +76,8 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         facts.append(("next epoch", first))
     if plan.last_epochs:
         facts.append(("afterwards", plan.last_epochs))
+    if plan.upkeep:
+        facts.append(("changes", plan.upkeep))
     return facts
 
 

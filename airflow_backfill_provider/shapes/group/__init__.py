@@ -50,7 +50,11 @@ class Group(Shape):
             )
 
     def writer(self, context: WriterContext) -> ViewWriter:
-        """Return the writer that computes the touched units anew."""
+        """Return the writer of the technique that the job's settings pin."""
+        from airflow_backfill_provider.shapes.group.fold_writer import FoldWriter
+        from airflow_backfill_provider.shapes.group.query import GroupQuery, Technique
         from airflow_backfill_provider.shapes.group.writer import SliceWriter
 
-        return SliceWriter(context)
+        query = context.query.query
+        is_folded = isinstance(query, GroupQuery) and query.technique is Technique.FOLD
+        return FoldWriter(context) if is_folded else SliceWriter(context)

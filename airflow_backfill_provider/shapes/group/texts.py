@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sqlglot.tokenizer_core import TokenType
+
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.group.steps import Step
 from airflow_backfill_provider.shapes.group.units import AddedColumn, Units
@@ -64,11 +66,21 @@ def unit_text(text: str, steps: Sequence[Step], relation: str, units: Units, nam
     selected = ", ".join(
         f"({found.text(text)}) AS {quote(name)}" for found, name in zip(units.terms, names, strict=True)
     )
-    step = steps[units.first]
+    return rows_text(text, steps, units.first, relation, selected)
+
+
+def rows_text(text: str, steps: Sequence[Step], number: int, relation: str, selected: str) -> str:
+    """
+    Return the query of the rows that a step groups.
+
+    :param number: the number of the step.
+    :param selected: the list of columns, over the relation that the step reads.
+    """
+    step = steps[number]
     if step.level.relation is None:
-        return f"{_step_text(text, steps, units.first - 1, relation)} |> SELECT {selected}"
+        return f"{_step_text(text, steps, number - 1, relation)} |> SELECT {selected}"
     after = text[step.level.relation[1] : step.input_end]
-    return f"SELECT {selected} FROM {_relation(text, steps, units.first, relation)}{after}"
+    return f"SELECT {selected} FROM {_relation(text, steps, number, relation)}{after}"
 
 
 def _step_text(text: str, steps: Sequence[Step], number: int, relation: str) -> str:
@@ -118,6 +130,8 @@ def _edits(text: str, steps: Sequence[Step], relation: str, added: Iterable[Adde
     for column in added:
         columns.setdefault(column.step, []).append(f"{column.text} AS {quote(column.name)}")
     for number, written in columns.items():
+        if steps[number].is_distinct:
+            yield from _as_groups(steps[number].level)
         yield _addition(text, steps[number].level, ", ".join(written))
 
 
@@ -128,6 +142,13 @@ def _addition(text: str, level: Level, columns: str) -> Edit:
         return at, at, f"|> EXTEND {columns} "
     start = len(text[: level.end_of_list].rstrip())
     return start, level.end_of_list, f"\n, {columns} "
+
+
+def _as_groups(level: Level) -> Iterator[Edit]:
+    """Yield the edits that make groups of DISTINCT rows, so that columns of groups can be added."""
+    distinct = next(token for token in level.tokens if token.token_type == TokenType.DISTINCT)
+    yield distinct.start, distinct.end + 1, ""
+    yield level.span[1], level.span[1], " GROUP BY ALL"
 
 
 def _before_operator(text: str, level: Level) -> int:

@@ -94,7 +94,7 @@ class DeltaHistory:
             location=self.path,
             offset=offset_of(table.version()),
             table_id=str(metadata.id),
-            types=schema.types,
+            types=schema.shown_types,
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
             physical_names=schema.physical_names,
             view=upstream_view(self.path, metadata.configuration),

@@ -140,7 +140,7 @@ def test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written(orde
     orders.epoch()
     assert set(orders.view().inputFiles()) == files
     orders.sql("UPDATE {view} SET most = 99 WHERE customer IS NULL")
-    orders.sql("INSERT INTO {view} VALUES ('stray', 1)")
+    orders.sql("INSERT INTO {view} (customer, most) VALUES ('stray', 1)")
     verifier.verify_job(orders.backfill, engine=lambda: orders.engine, requester=TESTER)
     asked = repairs.ask_for_repair(orders.backfill, requested_by="tester")
     assert asked is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -126,3 +128,28 @@ def test_a_job_of_groups_is_refused_what_its_shape_cannot_do(fields, said):
 )
 def test_only_a_floating_point_number_that_several_rows_give_may_differ_in_its_last_digits(text, inexact):
     assert check_group_query(text).inexact(["total"]) == inexact
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT c, sum(x) AS s FROM upstream GROUP BY c", "fold, if the types of its aggregates allow it"),
+        (
+            "SELECT c, count(DISTINCT x) AS n FROM upstream GROUP BY c",
+            "slice: .* because count\\(DISTINCT x\\) cannot be",
+        ),
+        ("SELECT c, max(DISTINCT x) AS n FROM upstream GROUP BY c", "fold, if"),
+        ("SELECT c, median(x) AS m FROM upstream GROUP BY c", "slice: .* because median\\(x\\) cannot be folded"),
+        ("SELECT c, sum(x) AS s FROM upstream GROUP BY c HAVING sum(x) > 1", "slice: .* HAVING cannot be folded"),
+        ("SELECT c || sum(x) AS s FROM upstream GROUP BY c", "slice: .* cannot be folded: c is neither"),
+    ],
+)
+def test_a_plan_tells_the_technique_and_its_reason(query: str, said: str) -> None:
+    """Before creation, as far as the text tells it."""
+    assert re.match(said, check_group_query(query).upkeep(created=False))
+
+
+def test_a_created_job_has_the_technique_of_its_settings() -> None:
+    query = check_group_query("SELECT c, sum(x) AS s FROM upstream GROUP BY c")
+    assert query.upkeep(created=True).startswith("slice: ")
+    assert query.with_state({"__rows": "count(*)"}).upkeep(created=True).startswith("fold: ")
