@@ -14,6 +14,7 @@ import pytest
 
 from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.jobs import mutations
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -89,6 +90,9 @@ def change(lake: Lakehouse, random: Random, epoch: int) -> None:
     lake.sql(f"INSERT INTO {{upstream}} {ROWS} FROM range({100 * epoch}, {100 * epoch + 5})")
 
 
+exhaustive_points = pytest.mark.parametrize("point", [exhaustive(point) for point in CrashPoint])
+
+
 @pytest.mark.parametrize(
     ("query", "units"),
     [
@@ -119,3 +123,113 @@ def test_every_epoch_has_the_read_groups_as_of_its_own_end(sales: Lakehouse, que
     sales.finish()
     assert_read_units_are_right(sales, query, units)
     sales.assert_truth()
+
+
+def test_changes_wait_until_all_groups_are_read_and_survive_death_at_every_commit(sales: Lakehouse) -> None:
+    """I1 and I2 where groups are as of several offsets, and rows move between read and unread ones meanwhile."""
+    settings = sales.create(query=BY_CUSTOMER, rate_limit=25, vnode_count=4)
+    assert (settings.strategy, settings.definition.visibility) == ("arrangement", "on_finish")
+    random = Random(3)
+    for epoch, point in enumerate(
+        (
+            CrashPoint.BEFORE_SNAPSHOT_COMMIT,
+            CrashPoint.AFTER_SNAPSHOT_COMMIT,
+            CrashPoint.BEFORE_CHANGES_COMMIT,
+            CrashPoint.AFTER_CHANGES_COMMIT,
+        ),
+        start=1,
+    ):
+        change(sales, random, epoch)
+        assert_dies_or_has_no_such_commit(sales, point)
+    sales.finish()
+    assert sales.backfill.store.state_of(sales.backfill.store.settings()).completed
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+    sales.assert_truth()
+
+
+def assert_dies_or_has_no_such_commit(lake: Lakehouse, point: CrashPoint) -> None:
+    """Let an attempt of an epoch die at a point, if it comes there, and run the epoch again."""
+    barrier = lake.inject()
+    if barrier is None:
+        return
+    crash_points.install(die_at(point))
+    try:
+        lake.run(barrier)
+    except DiedError:
+        crash_points.install(None)
+        lake.run(barrier)
+    finally:
+        crash_points.install(None)
+
+
+@exhaustive_points
+def test_an_epoch_that_dies_is_run_again(sales: Lakehouse, point: CrashPoint) -> None:
+    """I2 at each commit, with changes of read and unread groups and with a chunk, under ``every_epoch``."""
+    sales.create(
+        query=BY_CUSTOMER, strategy="arrangement", visibility="every_epoch", rate_limit=12, vnode_count=4, parallelism=2
+    )
+    sales.epoch()
+    random = Random(5)
+    for epoch in (2, 3):
+        change(sales, random, epoch)
+        assert_dies_or_has_no_such_commit(sales, point)
+        assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+    sales.finish()
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+
+
+@pytest.mark.exhaustive
+def test_a_repair_beside_a_chunk_mends_read_groups_and_leaves_the_others_to_the_chunk(sales: Lakehouse) -> None:
+    """A repaired group is written from all of its rows, once, whether the epoch also reads a chunk or not."""
+    sales.create(query=BY_CUSTOMER, strategy="arrangement", visibility="every_epoch", rate_limit=20, vnode_count=4)
+    sales.epoch()
+    sales.sql("UPDATE {view} SET total = 99")
+    sales.sql("INSERT INTO {view} VALUES ('stray', 1, 1, 1), ('big', 5, 5, 5), (NULL, 6, 6, 6)")
+    change(sales, Random(1), 2)
+    mutations.repair_job(vnodes=["0-3"], store=sales.backfill.store, requested_by="tester")
+    sales.epoch()
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+    sales.sql("INSERT INTO {view} VALUES ('big', 5, 5, 5), (NULL, 6, 6, 6)")
+    mutations.repair_job(units=["big", None], store=sales.backfill.store, requested_by="tester")
+    sales.finish()
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+    sales.assert_truth()
+
+
+@pytest.mark.exhaustive
+def test_a_job_is_throttled_paused_rescaled_and_resumed(sales: Lakehouse) -> None:
+    """Settings of speed hold for groups, too; rows that change meanwhile reach the groups that were read."""
+    sales.create(query=BY_CUSTOMER, strategy="arrangement", visibility="every_epoch", rate_limit=5, vnode_count=4)
+    store, random = sales.backfill.store, Random(9)
+    sales.epoch()
+    for epoch, mutate in enumerate(
+        (
+            lambda: mutations.pause_job(store=store, requested_by="tester"),
+            lambda: mutations.resume_job(store=store, requested_by="tester"),
+            lambda: mutations.rescale_job(3, store=store, requested_by="tester"),
+            lambda: mutations.throttle_job(15, store=store, requested_by="tester"),
+        ),
+        start=1,
+    ):
+        mutate()
+        change(sales, random, epoch)
+        sales.epoch()
+        assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+    sales.finish()
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+
+
+def test_a_warning_names_a_group_above_the_rate_limit_and_it_is_read_whole(sales: Lakehouse) -> None:
+    """A chunk ends between groups, so only a group above the limit exceeds it, and is read alone."""
+    sales.create(query=BY_CUSTOMER, strategy="arrangement", rate_limit=3, vnode_count=1)
+    seen = []
+    for _ in range(12):
+        barrier = sales.inject()
+        if barrier is None:
+            break
+        seen.append((sales.run(barrier).snapshot_read_row_count, barrier.warnings))
+    largest = max(seen)
+    assert largest[0] > 20
+    assert any("one group has" in warning for warning in largest[1])
+    assert all(rows <= 3 or any("one group has" in warning for warning in warnings) for rows, warnings in seen)
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
