@@ -47,10 +47,8 @@ def test_the_units_of_a_job_have_names_of_the_package_and_the_types_that_were_pi
     columns = (("status", "string"), ("__big", "boolean"), ("n", "long"))
     settings = settings_of(view_columns=tuple(ViewColumn(name=name, type=kind) for name, kind in columns))
     units = query.row_units(settings)
-    assert [(field.name, field.type) for field in units.order.fields] == [
-        ("__unit_0", "string"),
-        ("__unit_1", "boolean"),
-    ]
+    types = [(unit.name, unit.type) for unit in units.order.fields]
+    assert types == [("__unit_0", "string"), ("__unit_1", "boolean")]
     assert units.carried == "___row"
     assert "AS `__unit_1`, `___row` FROM" in units.over("rows")
 
