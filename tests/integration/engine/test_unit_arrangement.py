@@ -104,7 +104,7 @@ exhaustive_points = pytest.mark.parametrize("point", [exhaustive(point) for poin
 def test_every_epoch_has_the_read_groups_as_of_its_own_end(sales: Lakehouse, query: str, units: list[str]) -> None:
     """I1 after each epoch, with changes of read and unread groups, a group of half the table, and NULL groups."""
     settings = sales.create(
-        query=query, strategy="arrangement", visibility="every_epoch", rate_limit=12, vnode_count=4, parallelism=2
+        query=query, strategy="arrangement", visibility="every_epoch", rate_limit=20, vnode_count=4, parallelism=2
     )
     assert (settings.shape, settings.strategy) == ("group", "arrangement")
     random, commits = Random(7), []
@@ -219,6 +219,7 @@ def test_a_job_is_throttled_paused_rescaled_and_resumed(sales: Lakehouse) -> Non
     assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
 
 
+@pytest.mark.exhaustive
 def test_a_warning_names_a_group_above_the_rate_limit_and_it_is_read_whole(sales: Lakehouse) -> None:
     """A chunk ends between groups, so only a group above the limit exceeds it, and is read alone."""
     sales.create(query=BY_CUSTOMER, strategy="arrangement", rate_limit=3, vnode_count=1)
