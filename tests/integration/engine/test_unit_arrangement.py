@@ -90,7 +90,18 @@ def change(lake: Lakehouse, random: Random, epoch: int) -> None:
     lake.sql(f"INSERT INTO {{upstream}} {ROWS} FROM range({100 * epoch}, {100 * epoch + 5})")
 
 
-exhaustive_points = pytest.mark.parametrize("point", [exhaustive(point) for point in CrashPoint])
+POINTS = (
+    CrashPoint.BEFORE_CHANGES_COMMIT,
+    CrashPoint.AFTER_CHANGES_COMMIT,
+    CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
+    CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+    CrashPoint.BEFORE_SNAPSHOT_COMMIT,
+    CrashPoint.AFTER_SNAPSHOT_COMMIT,
+    CrashPoint.BEFORE_STATE_COMMIT,
+    CrashPoint.AFTER_STATE_COMMIT,
+    CrashPoint.BEFORE_LOG_COMMIT,
+)
+"""The points of an epoch that is run by one task run."""
 
 
 @pytest.mark.parametrize(
@@ -140,29 +151,31 @@ def test_changes_wait_until_all_groups_are_read_and_survive_death_at_every_commi
         start=1,
     ):
         change(sales, random, epoch)
-        assert_dies_or_has_no_such_commit(sales, point)
+        dies_and_is_run_again(sales, point)
     sales.finish()
     assert sales.backfill.store.state_of(sales.backfill.store.settings()).completed
     assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
     sales.assert_truth()
 
 
-def assert_dies_or_has_no_such_commit(lake: Lakehouse, point: CrashPoint) -> None:
-    """Let an attempt of an epoch die at a point, if it comes there, and run the epoch again."""
+def dies_and_is_run_again(lake: Lakehouse, point: CrashPoint) -> bool:
+    """Run an epoch whose first attempt dies at a point; return whether it came there."""
     barrier = lake.inject()
     if barrier is None:
-        return
+        return False
     crash_points.install(die_at(point))
     try:
         lake.run(barrier)
     except DiedError:
         crash_points.install(None)
         lake.run(barrier)
+        return True
     finally:
         crash_points.install(None)
+    return False
 
 
-@exhaustive_points
+@pytest.mark.parametrize("point", [exhaustive(point) for point in POINTS])
 def test_an_epoch_that_dies_is_run_again(sales: Lakehouse, point: CrashPoint) -> None:
     """I2 at each commit, with changes of read and unread groups and with a chunk, under ``every_epoch``."""
     sales.create(
@@ -172,8 +185,24 @@ def test_an_epoch_that_dies_is_run_again(sales: Lakehouse, point: CrashPoint) ->
     random = Random(5)
     for epoch in (2, 3):
         change(sales, random, epoch)
-        assert_dies_or_has_no_such_commit(sales, point)
+        assert dies_and_is_run_again(sales, point)
         assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+    sales.finish()
+    assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
+
+
+@pytest.mark.parametrize(
+    "point", [exhaustive(CrashPoint.BEFORE_ARRANGEMENT_COMMIT), exhaustive(CrashPoint.AFTER_ARRANGEMENT_COMMIT)]
+)
+def test_a_creation_that_dies_is_completed(sales: Lakehouse, point: CrashPoint) -> None:
+    """The arrangement is of the version that was pinned, whatever changed meanwhile."""
+    job = {"query": BY_CUSTOMER, "strategy": "arrangement", "visibility": "every_epoch", "vnode_count": 4}
+    crash_points.install(die_at(point))
+    with pytest.raises(DiedError):
+        sales.create(**job)
+    crash_points.install(None)
+    change(sales, Random(2), 1)
+    sales.create(**job)
     sales.finish()
     assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
 
