@@ -175,13 +175,20 @@ class _LiveKeys:
 
     def _keys(self, file: FileStatistics) -> pa.Table:
         if file.path not in self._known:
-            keys = self._stored.read(file)
-            # Null keys never match here, so they are counted twice, which only makes a chunk smaller.
-            names = self._in_base.column_names
-            plain = plain_names(len(names))
-            keys, in_base = (table.select(names).rename_columns(plain) for table in (keys, self._in_base))
-            self._known[file.path] = keys.join(in_base, plain, join_type="left anti").rename_columns(names)
+            self._known[file.path] = _without_keys(self._stored.read(file), self._in_base)
         return self._known[file.path]
+
+
+def _without_keys(keys: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the keys that are not among others. Unlike in a join, a null is a value like any other."""
+    names = others.column_names
+    plain = plain_names(len(names))
+    both = pa.concat_tables(
+        table.select(names).rename_columns(plain).append_column("is_other", pa.repeat(is_other, table.num_rows))
+        for table, is_other in ((keys, False), (others, True))
+    )
+    grouped = both.group_by(plain).aggregate([("is_other", "any")])
+    return grouped.filter(pc.invert(grouped.column("is_other_any"))).select(plain).rename_columns(names)
 
 
 def _by_epoch(own: OwnColumns) -> KeyOrder:
