@@ -152,6 +152,8 @@ def test_changes_wait_until_all_groups_are_read_and_survive_death_at_every_commi
     ):
         change(sales, random, epoch)
         dies_and_is_run_again(sales, point)
+        if epoch == 2:  # groups that were read at once lag behind, and a verification knows it
+            sales.assert_truth()
     sales.finish()
     assert sales.backfill.store.state_of(sales.backfill.store.settings()).completed
     assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
