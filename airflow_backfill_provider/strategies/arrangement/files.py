@@ -187,7 +187,7 @@ def _without_keys(keys: pa.Table, others: pa.Table) -> pa.Table:
         table.select(names).rename_columns(plain).append_column("is_other", pa.repeat(is_other, table.num_rows))
         for table, is_other in ((keys, False), (others, True))
     )
-    grouped = both.group_by(plain).aggregate([("is_other", "any")])
+    grouped = both.group_by(plain, use_threads=False).aggregate([("is_other", "any")])
     return grouped.filter(pc.invert(grouped.column("is_other_any"))).select(plain).rename_columns(names)
 
 
