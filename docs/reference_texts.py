@@ -19,7 +19,8 @@ JOB_TYPES = {
     "max_rows_per_second": "whole number from 1, or null",
     "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `snapshot`, `arrangement`, `source` or `auto`",
     "visibility": "`every_epoch` or `on_finish`; `snapshot` needs `on_finish`, and it is the default there; with "
-    "`arrangement` and `on_finish` the distribution key must be of key columns; `cdc` and `source` refuse `on_finish`",
+    "`arrangement` and `on_finish` the distribution key must be of key columns, except for groups; `cdc` and `source` "
+    "refuse `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "state": "absolute path or URI",

@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import query_of, row_units_of
 from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.queries import JobQuery
 from airflow_backfill_provider.sources import Source, open_source, reader_of
@@ -164,7 +164,7 @@ class TableOpener:
         """
         job = settings.definition
         reader, placed = self.reader(job, upstream), self.placed(settings, upstream)
-        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed)
+        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed, row_units_of(settings))
 
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""

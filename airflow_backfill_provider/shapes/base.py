@@ -200,7 +200,13 @@ class ViewWriter(ABC):
 
 
 class Shape(ABC):
-    """A kind of query, and how its view is written."""
+    """
+    A kind of query, and how its view is written.
+
+    Under strategies that read history unit by unit (``Strategy.reads_units``), :attr:`only_visibility`,
+    :attr:`single_part` and :attr:`whole_history` do not hold for queries that tell the unit of each row
+    (:attr:`ShapedQuery.has_row_units`).
+    """
 
     name: ClassVar[str]
     """The shape's name."""

@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.scan.keys import KeyOrder
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.spark.row_units import RowUnits
 
 OF_ROWS = frozenset(
     {
@@ -108,6 +109,15 @@ class ShapedQuery(ABC):
         del created
         return ""
 
+    @property
+    def has_row_units(self) -> bool:
+        """
+        Whether units are groups of rows, and each row tells its unit, so that a strategy can read whole units.
+
+        Needs :attr:`Shape.pins_columns`, because positions have the types of units. By default not.
+        """
+        return False
+
     @abstractmethod
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the upstream's columns that the query may use, in the upstream's order."""
@@ -160,6 +170,15 @@ class ShapedQuery(ABC):
 
         A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
         """
+
+    def row_units(self, settings: JobSettings) -> RowUnits | None:
+        """
+        Return how the unit of each row is found; ``None``, the default, if :attr:`has_row_units` is false.
+
+        A job that is only planned has no pinned columns, so its units have no order.
+        """
+        del settings
+        return None
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import FOLD_ITEMS, FOLDED_VIEWS, GROUP_ORDERS, GROUP_TEXTS, GROUP_UNITS, GROUP_VIEWS
+from faults.mutants.killers import (
+    FOLD_ITEMS,
+    FOLDED_VIEWS,
+    GROUP_ORDERS,
+    GROUP_TEXTS,
+    GROUP_UNITS,
+    GROUP_VIEWS,
+    UNIT_ARRANGEMENT,
+    UNIT_CHUNKS,
+)
 from faults.mutants.mutant import Mutant
 
 _PACKAGE = "airflow_backfill_provider/shapes/group"
@@ -82,6 +91,43 @@ MUTANTS = (
         old="_TRANSACTION_ID: transaction_id(identity, part),",
         new='_TRANSACTION_ID: f"{transaction_id(identity, part)}/{id(write)}",',
         killers=(f"{FOLDED_VIEWS}::test_an_attempt_whose_merge_comes_second_writes_nothing",),
+        spark=True,
+    ),
+    Mutant(
+        name="chunk-inside-a-unit",
+        breaks="A chunk ends inside a group, so the view gets the group in two halves.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/scan/unit_chunks.py",
+        old="if chunk.rows <= rows:",
+        new="if chunk.rows >= 0:",
+        killers=(f"{UNIT_CHUNKS}::test_each_unit_is_read_once_and_whole_within_the_rate_limit",),
+    ),
+    Mutant(
+        name="unit-before-itself",
+        breaks="A chunk that must end before a group ends after it, above the rate limit.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/files/key_index.py",
+        old="keys.filter(pc.invert(pc.or_(*_compared(keys, order, position))))",
+        new="keys.filter(pc.invert(_is_after(keys, order, position)))",
+        killers=("tests/unit/lake/files/test_key_index.py::test_the_last_key_before_a_position_is_another_one",),
+    ),
+    Mutant(
+        name="one-unit-divided",
+        breaks="An aggregate of all rows is read in parts, and the view gets one row for each.",
+        invariant="I6",
+        file=f"{_PACKAGE}/query.py",
+        old="return not self.is_global",
+        new="return True",
+        killers=("tests/unit/shapes/group/test_query.py::test_a_job_of_groups_is_refused_what_its_shape_cannot_do",),
+    ),
+    Mutant(
+        name="units-netted-per-vnode",
+        breaks="A row that moves to another group in its vnode stays in the group that it leaves.",
+        invariant="I1",
+        file="airflow_backfill_provider/spark/net_changes.py",
+        old="identity = [column(name) for name in rows.identity.names]",
+        new="identity = [*map(column, [own.vnode] if rows.has_vnode_positions else []), *keys]",
+        killers=(f"{UNIT_ARRANGEMENT}::test_every_epoch_has_the_read_groups_as_of_its_own_end[one-column]",),
         spark=True,
     ),
 )

@@ -104,6 +104,7 @@ WITHOUT = {
     "spark/query.py": on_spark("test_names"),
     "spark/row_account.py": on_spark("test_suspect_statistics"),
     "spark/row_hash.py": on_spark("test_verification"),
+    "spark/row_units.py": on_spark("test_unit_arrangement"),
     "spark/staged_files.py": on_spark("test_appending"),
     "spark/unit_changes.py": on_spark("test_unit_changes"),
     "spark/stamped_table.py": on_spark("test_stamped_table"),

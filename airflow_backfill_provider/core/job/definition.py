@@ -231,13 +231,8 @@ class BackfillJob(ShownAsYaml):
         for kind in (shape, named):
             if kind is not None and kind.only_visibility is not None and "visibility" not in self.model_fields_set:
                 object.__setattr__(self, "visibility", kind.only_visibility)
-        kinds.require_shape_supports(
-            shape,
-            strategy=None if named is None else named.name,
-            visibility=self.visibility,
-            parallelism=self.parallelism,
-        )
-        kinds.require_shape_reads(shape, self.rate.limits)
+        limits = kinds.ShapeLimits(shape, self.query, None if named is None else named.name)
+        limits.require(visibility=self.visibility, parallelism=self.parallelism, speed=self.rate.limits)
         if named is not None:
             named.require_job(self)
         return self

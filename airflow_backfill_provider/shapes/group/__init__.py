@@ -22,7 +22,7 @@ class Group(Shape):
     """Units of several rows of the upstream."""
 
     name: ClassVar[str] = "group"
-    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
+    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True
     whole_history: ClassVar[bool] = True
@@ -41,8 +41,14 @@ class Group(Shape):
         return check_group_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse results that depend on the order of rows, and a part of the upstream's vnodes."""
-        self.query(job.query).require_orders([column.column for column in job.upstream.key])
+        """Refuse results that depend on the order of rows, a part of the upstream's vnodes, and one unit by units."""
+        query = self.query(job.query)
+        query.require_orders([column.column for column in job.upstream.key])
+        if job.strategy == "arrangement" and not query.has_row_units:
+            raise InvalidJobError(
+                "strategy: arrangement reads history group by group, and the query aggregates all rows as one; use "
+                "strategy snapshot, or auto"
+            )
         if job.restrict_to.vnodes:
             raise InvalidJobError(
                 "restrict_to.vnodes: a group has rows of several vnodes, and would be computed from some of them; "

@@ -19,6 +19,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes import queries
 from airflow_backfill_provider.shapes.columns import possible_columns
@@ -34,6 +35,7 @@ from airflow_backfill_provider.shapes.group.fold.items import without_types
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
+from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
 from airflow_backfill_provider.shapes.group.steps import Step, aggregate_operator, refuse_words, step_of
 from airflow_backfill_provider.shapes.group.texts import query_text, rows_text, slice_text, unit_text
 from airflow_backfill_provider.shapes.group.units import AddedColumn, Units, common_terms, first_grouping, units_of
@@ -175,15 +177,18 @@ class GroupQuery(queries.ShapedQuery):
         units = self.units_with(upstream_names)
         return query_text(self.text, self.steps, relation, self._added(units))
 
-    def render_units(self, relation: str, names: Sequence[str], upstream_names: Collection[str]) -> str:
+    def render_units(
+        self, relation: str, names: Sequence[str], upstream_names: Collection[str], *, carried: str = ""
+    ) -> str:
         """
         Return the query of the units of rows, one for each row that is grouped.
 
         :param relation: name of the relation to read instead of ``upstream``.
         :param names: the names of the unit columns.
         :param upstream_names: the names that a star may stand for.
+        :param carried: the name of a column of the relation that is passed on beside them; empty for none.
         """
-        return unit_text(self.text, self.steps, relation, self.units_with(upstream_names), names)
+        return unit_text(self.text, self.steps, relation, self.units_with(upstream_names), names, carried=carried)
 
     def render_slice(self, relation: str, touched: str, names: Sequence[str], upstream_names: Collection[str]) -> str:
         """
@@ -214,6 +219,21 @@ class GroupQuery(queries.ShapedQuery):
         held = [types[name.lower()] for name in self.units_with(settings.upstream.names).outputs]
         order = KeyOrder(tuple(KeyField(name=name, type=kind) for name, kind in held))
         return queries.Units(order=order, outputs=order.names, hashed=None)
+
+    @property
+    def has_row_units(self) -> bool:
+        """Whether there are several units."""
+        return not self.is_global
+
+    def row_units(self, settings: JobSettings) -> GroupRowUnits:
+        """Return how the unit of each row is found."""
+        held = self.units(settings, by_key=False).order.fields if settings.view_columns else ()
+        names = settings.own_columns.numbered("unit", len(held))
+        order = KeyOrder(tuple(KeyField(name=name, type=unit.type) for name, unit in zip(names, held, strict=True)))
+        upstream_names = settings.upstream.names
+        # Longer than every name in the query, so that no step of it gives another column this name.
+        carried = own_columns(self.words | upstream_names).named("row")
+        return GroupRowUnits(self, self.text, order.names, upstream_names, order, carried)
 
     def _added(self, units: Units) -> tuple[AddedColumn, ...]:
         """Return all hidden columns: those of units, and then those of their state."""

@@ -143,12 +143,16 @@ class ArrangementTable:
             compact(self._table, plan, self._identity.incarnation)
 
     def _laid_out(self, rows: DataFrame, is_upsert: Column, appeared: Column, epoch: int, files: int) -> DataFrame:
-        """Return rows in the arrangement's columns and order; the columns with statistics come first."""
+        """
+        Return rows in the arrangement's columns and order; the columns with statistics come first.
+
+        Rows of a unit are ordered by their key, so that a large unit is divided among files.
+        """
         keys = self._scan.order.names
         others = [name for name in self._job_rows.columns if name not in keys]
         order = [
             (column(field.name).desc_nulls_first() if field.descending else column(field.name).asc_nulls_first())
-            for field in self._scan.order.fields
+            for field in self._job_rows.identity.fields
         ]
         return (
             rows.select(

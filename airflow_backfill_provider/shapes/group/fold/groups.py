@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.shapes.group.fold.folding import Fold
 from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
-from airflow_backfill_provider.spark.small_changes import broadcast_if_few
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.small_changes import broadcast_if_few, bytes_of
 
 _RELATION = "`backfill {}`"
 """The name of a relation in SQL, until Spark puts the relation there."""
@@ -60,7 +62,7 @@ class FoldedStep:
         self, old: DataFrame, new: DataFrame, base: DataFrame, read: Callable[[DataFrame], DataFrame]
     ) -> Iterator[TouchedGroups]:
         """
-        Give the groups that an epoch touches; they are kept in memory until the end of the block.
+        Give the groups that an epoch touches; they are kept until the end of the block.
 
         :param old: the images that go: of each changed row that was read before, as of the window's beginning.
         :param new: the images that come: of each changed row that was read before, as of the window's end, and those of
@@ -91,19 +93,25 @@ class FoldedStep:
             # Spark cannot send the right side of an outer join to all tasks if it is the view, and would move all of
             # it. So the view's other groups are left out first.
             touched = delta.select(*self._units)
-            held = with_keys(held, broadcast_if_few(touched, touched.count()), self.fold.step.units)
+            held = with_keys(held, _broadcast_if_few(touched), self.fold.step.units)
         text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
         return _run(text, delta=delta, base=held)
 
 
 @contextmanager
 def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Keep rows in memory until the end of the block."""
-    rows.persist()
+    """Keep rows until the end of the block."""
+    rows.persist(KEPT)
     try:
         yield rows
     finally:
         rows.unpersist()
+
+
+def _broadcast_if_few(units: DataFrame) -> DataFrame:
+    sizes = bytes_of(TableSchema.of(units.schema.json()).types)
+    total = units.agg(F.count(F.lit(1)).alias("units"), F.sum(sizes).alias("bytes")).collect()[0]
+    return broadcast_if_few(units, total["units"], total["bytes"] or 0)
 
 
 def _run(text: str, **relations: DataFrame) -> DataFrame:
