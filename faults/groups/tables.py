@@ -97,7 +97,7 @@ def an_upstream(random: random.Random, table: Table) -> Case:
         in_order=False,
         properties=properties,
         job={},
-        gaps=(_gap(random, fewest=0), *(_gap(random, fewest=1) for _ in range(random.randint(1, 3)))),
+        gaps=(_gap(random, fewest=0), *(_gap(random, fewest=1) for _ in range(random.randint(1, 2)))),
         beyond=(),
         verified=random.random() < 0.4,
     )
@@ -110,7 +110,7 @@ def values_of(table: Table) -> Callable[[random.Random, Column], Any]:
 
     def draw(random: random.Random, column: Column) -> Any:
         pool = pools[column.name]
-        if column.name in few and len(pool) >= 2 and random.random() < 0.97:  # noqa: PLR2004 - at least two groups
+        if column.name in few and len(pool) >= 2 and random.random() < 0.92:  # noqa: PLR2004 - at least two groups
             return random.choice(pool)
         value = _value(random, column.type)
         pool.append(value)
@@ -129,7 +129,7 @@ def _value(random: random.Random, kind: str) -> Any:
             return random.choice(_TEXTS) if random.random() < 0.6 else a_value(random, kind)
         case _ if kind.startswith("decimal") and random.random() < 0.9:
             scale = int(kind.rstrip(")").partition(",")[2])
-            return Decimal(random.randint(-900, 900)).scaleb(-random.randint(0, min(scale, 2)))
+            return Decimal(random.randint(-900, 900)).scaleb(-min(scale, 2))
         case "byte" | "short" | "integer" | "long" if random.random() < 0.95:
             return random.randint(-9, 20)
         case _:

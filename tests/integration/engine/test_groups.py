@@ -130,7 +130,7 @@ def test_an_aggregate_over_all_rows_has_one_row_even_over_nothing(lakehouse: Lak
 
 
 def test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written(orders: Lakehouse) -> None:
-    """A repair names units, and a change that leaves a group as it is writes nothing."""
+    """I7: a repair names units and joins the changes, and a change that leaves a group as it is writes nothing."""
     query = "SELECT customer, max(amount) AS most FROM upstream GROUP BY customer"
     orders.sql("UPDATE {upstream} SET customer = NULL WHERE id IN (20, 21)")
     orders.create(query=query)
@@ -145,6 +145,7 @@ def test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written(orde
     asked = repairs.ask_for_repair(orders.backfill, requested_by="tester")
     assert asked is not None
     assert set(asked.repair.units) == {(None,), ("stray",)}
+    orders.sql("UPDATE {upstream} SET amount = 50 WHERE id = 30")
     orders.epoch()
     orders.assert_truth()
     orders.assert_equals_query(truth(query))
