@@ -16,6 +16,7 @@ NAMES = (
     "mutants",
     "key-order",
     "shapes",
+    "slices",
     "groups",
     "classes",
     "failpoints",

@@ -1,9 +1,9 @@
 """
 Random queries of groups over random tables of all types, whose rows move between groups.
 
-A case has one upstream and several jobs. After every epoch of a finished view, the view is the user's query, which Spark
-runs over rows that the case keeps separately. A query of the grammar must be accepted. In a tenth of the cases, the
-queries must be refused, and the refusal must name what they are refused for.
+A case has one upstream and several jobs. After every epoch of a finished view, the view is the user's query, which
+Spark runs over rows that the case keeps separately. A query of the grammar must be accepted. In a tenth of the cases,
+the queries must be refused, and the refusal must name what they are refused for.
 """
 
 from __future__ import annotations

@@ -46,7 +46,12 @@ def named(random: random.Random, name: str, relation: str = "") -> str:
 
 
 _KEYS: dict[str, tuple[tuple[str, str], ...]] = {
-    "number": (("{c} % 3", "number"), ("{c} > 2", "boolean"), ("CAST({c} AS STRING)", "text"), ("{c} IS NULL", "boolean")),
+    "number": (
+        ("{c} % 3", "number"),
+        ("{c} > 2", "boolean"),
+        ("CAST({c} AS STRING)", "text"),
+        ("{c} IS NULL", "boolean"),
+    ),
     "decimal": (("floor({c})", "decimal"), ("CAST({c} AS STRING)", "text"), ("{c} < 0", "boolean")),
     "floating": (("CAST({c} AS STRING)", "text"), ("isnan({c})", "boolean"), ("{c} > 1", "boolean")),
     "text": (
@@ -70,7 +75,12 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
 }
 _NUMERIC = (
     *("sum({c})", "sum({c})", "avg({c})", "try_sum({c})", "stddev({c})", "var_pop({c})", "median({c})"),
-    *("percentile({c}, 0.5)", "sum(DISTINCT {c})", "avg(DISTINCT {c})", "percentile_cont(0.25) WITHIN GROUP (ORDER BY {c})"),
+    *(
+        "percentile({c}, 0.5)",
+        "sum(DISTINCT {c})",
+        "avg(DISTINCT {c})",
+        "percentile_cont(0.25) WITHIN GROUP (ORDER BY {c})",
+    ),
 )
 _ANY = (
     *("count({c})", "count(DISTINCT {c})", "min({c})", "max({c})", "min({c})", "max({c})", "mode({c}, true)"),

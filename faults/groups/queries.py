@@ -3,81 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from faults.groups.expressions import Expression, Expressions, named
+from faults.groups.drawing import Drawing
+from faults.groups.expressions import Expressions, named
 from faults.groups.tables import Table, names_of
 from faults.shapes.case import Column
-
-TYPES = {
-    "number": "long",
-    "decimal": "decimal(38,10)",
-    "text": "string",
-    "day": "date",
-    "moment": "timestamp",
-    "boolean": "boolean",
-    "binary": "binary",
-}
-"""A type of each kind of values that can be grouped by."""
 
 
 def a_query(random: random.Random, table: Table) -> str:
     """Return a query."""
-    text = random.choice(_QUERIES)(_Drawing(random, table))
+    text = random.choice(_QUERIES)(Drawing(random, table))
     if random.random() < 0.2:
         for word in ("GROUP BY", "PARTITION BY", "SELECT", "FROM", "OVER", "HAVING", "QUALIFY", "WHERE"):
             text = text.replace(f"{word} ", f"{word.lower()}\n")
     return text
 
 
-class _Drawing:
-    """
-    Draws one query.
-
-    :param table: the upstream's columns.
-    """
-
-    def __init__(self, random: random.Random, table: Table) -> None:
-        self.random = random
-        self.table = table
-        self.relation = random.choice(("", "", "upstream", "u"))
-        self.source = "upstream" + (random.choice((" u", " AS u")) if self.relation == "u" else "")
-        self.over = Expressions(random, table.columns, names_of(table.key), self.relation)
-        self._aliases = 0
-
-    def alias(self, prefix: str = "c") -> str:
-        """Return a new name."""
-        self._aliases += 1
-        return f"{prefix}_{self._aliases}"
-
-    def where(self, over: Expressions | None = None) -> str:
-        """Return a condition on rows, or nothing."""
-        return f" WHERE {(over or self.over).condition()}" if self.random.random() < 0.35 else ""
-
-    def keys(self, most: int = 2) -> list[Expression]:
-        """Return expressions to group by; each column is in one of them."""
-        columns = self.random.sample(self.table.groups, min(len(self.table.groups), self.random.randint(1, most)))
-        return [self.over.to_group_by(column) for column in columns]
-
-    def aggregates(self, over: Expressions, columns: Sequence[Column], most: int = 3) -> list[str]:
-        """Return aggregates with aliases."""
-        return [f"{over.aggregate(columns)} AS {self.alias('agg')}" for _ in range(self.random.randint(1, most))]
-
-    def items(self, keys: Sequence[Expression]) -> tuple[list[str], list[str]]:
-        """Return expressions with aliases, as they are selected, and what to group by for each of them."""
-        selected, grouped = [], []
-        for key in keys:
-            alias = self.alias("key")
-            selected.append(f"{key.text} AS {alias}")
-            grouped.append(self.random.choice((key.text, key.text, alias)))
-        return selected, grouped
-
-    def sample(self, columns: Sequence[Column], fewest: int = 1) -> list[Column]:
-        """Return some columns."""
-        return self.random.sample(columns, self.random.randint(fewest, len(columns)))
-
-
-def _grouped(draw: _Drawing) -> str:
+def _grouped(draw: Drawing) -> str:
     """Aggregates of groups, whose keys may be missing in the view, be numbers, or be ALL."""
     keys = draw.keys(3)
     selected, grouped = draw.items(keys)
@@ -87,19 +30,19 @@ def _grouped(draw: _Drawing) -> str:
         by = "ALL"
     elif how == 1:
         by = ", ".join(str(number) for number in range(1, len(keys) + 1))
-    elif how == 2:  # noqa: PLR2004 - a third way to group
+    elif how == 2:
         # Some keys are not selected, and are hidden columns of the view.
         selected, grouped = selected[: len(keys) - 1], [key.text for key in keys]
         by = ", ".join(grouped)
     else:
         by = ", ".join(grouped)
     items = [*selected, *aggregates]
-    if how > 2:  # noqa: PLR2004 - numbers would mean other columns
+    if how > 2:
         draw.random.shuffle(items)
     return f"SELECT {', '.join(items)} FROM {draw.source}{draw.where()} GROUP BY {by}{_having(draw)}"
 
 
-def _having(draw: _Drawing) -> str:
+def _having(draw: Drawing) -> str:
     if draw.random.random() < 0.65:
         return ""
     call = draw.over.call([draw.table.values[0]])
@@ -108,33 +51,35 @@ def _having(draw: _Drawing) -> str:
     )
 
 
-def _global(draw: _Drawing) -> str:
+def _global(draw: Drawing) -> str:
     """Aggregates of all rows, which have one row over nothing, too."""
     return f"SELECT {', '.join(draw.aggregates(draw.over, draw.table.values, 4))} FROM {draw.source}{draw.where()}"
 
 
-def _distinct(draw: _Drawing) -> str:
+def _distinct(draw: Drawing) -> str:
     selected, _ = draw.items(draw.keys(3))
     return f"SELECT DISTINCT {', '.join(selected)} FROM {draw.source}{draw.where()}"
 
 
-def _windows(draw: _Drawing) -> str:
+def _windows(draw: Drawing) -> str:
     """Windows that all divide by something in common; some columns that they divide by are hidden."""
-    partitions = _partitions(draw)
+    partitions = draw.partitions()
     columns = draw.table.values
     windows = [
         f"{draw.over.window(draw.random.choice(partitions), columns)} AS {draw.alias('win')}"
         for _ in range(draw.random.randint(1, 3))
     ]
-    items = ["*"] if draw.random.random() < 0.3 else [draw.over.column(one).text for one in draw.sample(draw.table.columns)]
+    items = (
+        ["*"] if draw.random.random() < 0.3 else [draw.over.column(one).text for one in draw.sample(draw.table.columns)]
+    )
     qualify = ""
     if draw.random.random() < 0.4:
         qualify = f" QUALIFY {draw.over.rank(draw.random.choice(partitions), columns)} <= {draw.random.randint(1, 3)}"
     return f"SELECT {', '.join([*items, *windows])} FROM {draw.source}{draw.where()}{qualify}"
 
 
-def _named_window(draw: _Drawing) -> str:
-    partition = _partitions(draw)[0]
+def _named_window(draw: Drawing) -> str:
+    partition = draw.partitions()[0]
     column = draw.over.column(draw.random.choice(draw.table.values)).text
     items = [draw.over.column(one).text for one in draw.table.key]
     return (
@@ -144,15 +89,15 @@ def _named_window(draw: _Drawing) -> str:
     )
 
 
-def _latest(draw: _Drawing) -> str:
+def _latest(draw: Drawing) -> str:
     """The first rows of each group, by QUALIFY."""
-    rank = draw.over.rank(_partitions(draw)[0], draw.table.values)
+    rank = draw.over.rank(draw.partitions()[0], draw.table.values)
     return f"SELECT * FROM {draw.source}{draw.where()} QUALIFY {rank} <= {draw.random.randint(1, 3)}"
 
 
-def _top(draw: _Drawing) -> str:
+def _top(draw: Drawing) -> str:
     """The first rows of each group, by a filter in an outer step."""
-    rank = draw.over.rank(_partitions(draw)[0], draw.table.values)
+    rank = draw.over.rank(draw.partitions()[0], draw.table.values)
     number = draw.alias("place")
     inner = f"SELECT *, {rank} AS {number} FROM {draw.source}{draw.where()}"
     chosen = draw.sample(draw.table.columns)
@@ -163,7 +108,7 @@ def _top(draw: _Drawing) -> str:
     return f"SELECT {names}, {number} FROM ({inner}) AS ranked WHERE {filtered}"
 
 
-def _aggregates_of_rows(draw: _Drawing) -> str:
+def _aggregates_of_rows(draw: Drawing) -> str:
     """Groups over a step of rows that computes what is grouped by."""
     key, value = draw.keys(1)[0], draw.random.choice(draw.table.values)
     inner = f"SELECT {key.text} AS bucket, {draw.over.column(value).text} AS held FROM {draw.source}{draw.where()}"
@@ -180,7 +125,7 @@ def _aggregates_of_rows(draw: _Drawing) -> str:
     return f"SELECT {items} FROM ({inner}) made{draw.where(over)} {group}"
 
 
-def _groups_of_groups(draw: _Drawing) -> str:
+def _groups_of_groups(draw: Drawing) -> str:
     """Groups of groups: the outer ones divide by a part of what the inner ones divide by."""
     first, second = draw.random.sample(draw.table.groups, 2)
     keys = [draw.over.to_group_by(first), draw.over.to_group_by(second)]
@@ -204,7 +149,7 @@ def _groups_of_groups(draw: _Drawing) -> str:
             )
 
 
-def _groups_of_windows(draw: _Drawing) -> str:
+def _groups_of_windows(draw: Drawing) -> str:
     """Groups over a step with a window that divides by the same."""
     key = draw.keys(1)[0]
     window = draw.over.window(key.text, draw.table.values)
@@ -212,7 +157,21 @@ def _groups_of_windows(draw: _Drawing) -> str:
     return f"SELECT bucket, count(held) AS many, count(DISTINCT held) AS kinds FROM ({inner}) GROUP BY bucket"
 
 
-def _pipes(draw: _Drawing) -> str:
+def _guarded(draw: Drawing) -> str:
+    """Groups by an expression that fails on rows that a condition leaves out."""
+    number = draw.over.column(draw.table.values[0]).text
+    key, guard = draw.random.choice((("12 DIV {c}", "{c} <> 0"), ("12 / {c} > 1", "{c} IS NOT NULL AND {c} <> 0")))
+    key, guard = key.format(c=number), guard.format(c=number)
+    aggregates = ", ".join(draw.aggregates(draw.over, draw.table.values))
+    if draw.random.random() < 0.5:
+        return f"SELECT {key} AS key_0, {aggregates} FROM {draw.source} WHERE {guard} GROUP BY {key}"
+    return (
+        f"SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {draw.over.key()}) AS win_1 FROM {draw.source} "
+        f"WHERE {guard}"
+    )
+
+
+def _pipes(draw: Drawing) -> str:
     """Pipe operators; what they group by are columns, or expressions with an alias."""
     draw.over = Expressions(draw.random, draw.table.columns, names_of(draw.table.key))
     where = f" |> WHERE {draw.over.condition()}" if draw.random.random() < 0.4 else ""
@@ -226,21 +185,15 @@ def _pipes(draw: _Drawing) -> str:
         case 0:
             return f"{text} |> WHERE many > 1"
         case 1:
-            return f"{text} |> EXTEND rank() OVER (PARTITION BY {aliases[0]} ORDER BY many DESC) AS place |> WHERE place = 1"
+            rank = f"rank() OVER (PARTITION BY {aliases[0]} ORDER BY many DESC)"
+            return f"{text} |> EXTEND {rank} AS place |> WHERE place = 1"
         case 2:
             return f"{text} |> AGGREGATE sum(many) AS total, count(*) AS kinds GROUP BY {aliases[-1]}"
         case _:
             return text
 
 
-def _partitions(draw: _Drawing) -> list[str]:
-    """Return lists of expressions to divide by, with one in common."""
-    keys = draw.keys(2)
-    texts = [key.text for key in keys]
-    return [texts[0], ", ".join(texts), ", ".join(reversed(texts))]
-
-
-_QUERIES: tuple[Callable[[_Drawing], str], ...] = (
+_QUERIES: tuple[Callable[[Drawing], str], ...] = (
     *(_grouped, _grouped, _grouped, _grouped, _windows, _windows, _latest, _top, _distinct, _global),
-    *(_aggregates_of_rows, _groups_of_groups, _groups_of_windows, _named_window, _pipes, _pipes),
+    *(_aggregates_of_rows, _groups_of_groups, _groups_of_windows, _named_window, _pipes, _pipes, _guarded),
 )

@@ -59,7 +59,7 @@ def a_refused_query(random: random.Random, table: Table) -> Refused:
         Refused("SELECT count(*) AS n FROM upstream HAVING count(*) > 1", "HAVING without GROUP BY"),
         *_of_columns(random, [*table.groups, *table.values]),
     ]
-    if len({group, other}) == 2:  # noqa: PLR2004 - two different columns
+    if len({group, other}) == 2:
         windows = [f"count(*) OVER (PARTITION BY {one}) AS n_{i}" for i, one in enumerate((group, other))]
         found.append(Refused(f"SELECT *, {', '.join(windows)} FROM upstream", "nothing in common"))
     return random.choice(found)

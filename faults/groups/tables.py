@@ -110,7 +110,7 @@ def values_of(table: Table) -> Callable[[random.Random, Column], Any]:
 
     def draw(random: random.Random, column: Column) -> Any:
         pool = pools[column.name]
-        if column.name in few and len(pool) >= 2 and random.random() < 0.92:  # noqa: PLR2004 - at least two groups
+        if column.name in few and len(pool) >= 2 and random.random() < 0.92:
             return random.choice(pool)
         value = _value(random, column.type)
         pool.append(value)

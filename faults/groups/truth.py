@@ -46,7 +46,9 @@ def require_same(view: DataFrame, wanted: DataFrame, when: str) -> None:
 def differences(wanted: Sequence[Row], found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Return the rows that are missing, and those that are not expected; rows that are near each other are equal."""
     expected, there = Counter(map(_Known, wanted)), Counter(map(_Known, found))
-    left, more = ([known.row for known in (one - other).elements()] for one, other in ((expected, there), (there, expected)))
+    left, more = (
+        [known.row for known in (one - other).elements()] for one, other in ((expected, there), (there, expected))
+    )
     if not left or not more:
         return left, more
     near: dict[str, list[Row]] = defaultdict(list)

@@ -1,8 +1,8 @@
 """
 Nexmark's queries of groups and of top rows, over bids that also change and are withdrawn.
 
-Nexmark's bids are a stream of appends; here a bid has a number, and may be raised, moved to another auction, or removed.
-Plain Python computes the expected rows. What Nexmark leaves to chance, the number of the bid decides.
+Nexmark's bids are a stream of appends; here a bid has a number, and may be raised, moved to another auction, or
+removed. Plain Python computes the expected rows. What Nexmark leaves to chance, the number of the bid decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 COLUMNS = "id BIGINT, auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, date_time TIMESTAMP_NTZ"
 
-_BEGIN = dt.datetime(2026, 3, 1, 23, 0)  # noqa: DTZ001 - TIMESTAMP_NTZ has no zone
+_BEGIN = dt.datetime(2026, 3, 1, 23, 0)
 _LOW, _HIGH = 10_000, 1_000_000
 
 _COUNTS = """count(*) AS total_bids,
@@ -123,7 +123,13 @@ def q7(bids: Iterable[Bid]) -> Rows:
 def q15(bids: Iterable[Bid]) -> Rows:
     """Return statistics of each day."""
     return [
-        (*day, *counts(of), bidders(of), len({one.auction for one in of}), bidders(one for one in of if one.price < _LOW))
+        (
+            *day,
+            *counts(of),
+            bidders(of),
+            len({one.auction for one in of}),
+            bidders(one for one in of if one.price < _LOW),
+        )
         for day, of in grouped(bids, lambda bid: (bid.day,)).items()
     ]
 
@@ -197,9 +203,7 @@ class Bids:
 
     def withdraw(self) -> None:
         """Remove the highest bids, and all of one auction."""
-        self.bids = {
-            number: bid for number, bid in self.bids.items() if bid.price < 2 * _HIGH and bid.auction != 1
-        }
+        self.bids = {number: bid for number, bid in self.bids.items() if bid.price < 2 * _HIGH and bid.auction != 1}
         self._lakehouse.sql(f"DELETE FROM {{upstream}} WHERE price >= {2 * _HIGH} OR auction = 1")
 
     def _bid(self, number: int) -> Bid:

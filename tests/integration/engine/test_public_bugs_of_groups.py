@@ -8,7 +8,6 @@ Spark are in ``tests/unit/shapes/group/test_public_bugs.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,7 @@ class Views:
 
 
 @pytest.fixture(scope="module")
-def epochs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Views]]:
+def epochs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Views]:
     """The views after the first load, after each of the changes, and after one that came too late for its epoch."""
     folder = tmp_path_factory.mktemp("bugs")
     groups, top, doubled = (Lakehouse(spark, folder / name) for name in ("groups", "top", "doubled"))
@@ -98,7 +97,7 @@ def epochs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     found.append(_views(groups, top, doubled))
     groups.epoch()
     found.append(_views(groups, top, doubled))
-    yield found
+    return found
 
 
 def _views(groups: Lakehouse, top: Lakehouse, doubled: Lakehouse) -> Views:
