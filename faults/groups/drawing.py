@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from faults.groups.expressions import Expression, Expressions
 from faults.groups.tables import Table, names_of
+from faults.groups.words import Words
 from faults.shapes.case import Column
 
 
@@ -15,14 +16,15 @@ class Drawing:
     Draws one query.
 
     :param table: the upstream's columns.
+    :param words: the functions and operators.
     """
 
-    def __init__(self, random: random.Random, table: Table) -> None:
+    def __init__(self, random: random.Random, table: Table, words: Words) -> None:
         self.random = random
         self.table = table
         self.relation = random.choice(("", "", "upstream", "u"))
         self.source = "upstream" + (random.choice((" u", " AS u")) if self.relation == "u" else "")
-        self.over = Expressions(random, table.columns, names_of(table.key), self.relation)
+        self.over = Expressions(random, table.columns, names_of(table.key), words, self.relation)
         self._aliases = 0
 
     def alias(self, prefix: str = "c") -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from faults.groups.words import Words
 from faults.shapes.case import Column
 
 _PLAIN = re.compile(r"[a-z_]\w*", re.ASCII)
@@ -45,63 +46,6 @@ def named(random: random.Random, name: str, relation: str = "") -> str:
     return f"{relation}.{text}" if relation and random.random() < 0.5 else text
 
 
-_KEYS: dict[str, tuple[tuple[str, str], ...]] = {
-    "number": (
-        ("{c} % 3", "number"),
-        ("{c} > 2", "boolean"),
-        ("CAST({c} AS STRING)", "text"),
-        ("{c} IS NULL", "boolean"),
-    ),
-    "decimal": (("floor({c})", "decimal"), ("CAST({c} AS STRING)", "text"), ("{c} < 0", "boolean")),
-    "floating": (("CAST({c} AS STRING)", "text"), ("isnan({c})", "boolean"), ("{c} > 1", "boolean")),
-    "text": (
-        *(("lower({c})", "text"), ("upper({c})", "text"), ("length({c})", "number"), ("substr({c}, 1, 1)", "text")),
-        *(("trim({c})", "text"), ("coalesce({c}, '')", "text"), ("{c} LIKE 'a%'", "boolean"), ("hex({c})", "text")),
-    ),
-    "day": (("year({c})", "number"), ("trunc({c}, 'MM')", "day"), ("{c} < DATE'2000-01-01'", "boolean")),
-    "moment": (("date_trunc('MONTH', {c})", "moment"), ("CAST({c} AS DATE)", "day"), ("hour({c})", "number")),
-    "boolean": (("NOT {c}", "boolean"), ("coalesce({c}, false)", "boolean"), ("if({c}, 'yes', 'no')", "text")),
-    "binary": (("hex({c})", "text"), ("length({c})", "number"), ("md5({c})", "text")),
-}
-_CONDITIONS: dict[str, tuple[str, ...]] = {
-    "number": ("{c} > 3", "{c} % 2 = 0", "{c} BETWEEN -2 AND 8", "{c} IN (1, 2, 3)"),
-    "decimal": ("{c} > 0", "{c} <> 1.5"),
-    "floating": ("{c} > 0", "NOT isnan({c})", "{c} = 0.0"),
-    "text": ("{c} >= 'a'", "{c} LIKE '%a%'", "length({c}) < 3", "{c} <> ''"),
-    "day": ("{c} > DATE'1970-01-01'", "year({c}) = 1970"),
-    "moment": ("hour({c}) < 12", "year({c}) > 2000"),
-    "boolean": ("{c}", "NOT {c}", "{c} IS NOT TRUE"),
-    "binary": ("length({c}) > 1", "{c} = X'00'"),
-}
-_NUMERIC = (
-    *("sum({c})", "sum({c})", "avg({c})", "try_sum({c})", "stddev({c})", "var_pop({c})", "median({c})"),
-    *(
-        "percentile({c}, 0.5)",
-        "sum(DISTINCT {c})",
-        "avg(DISTINCT {c})",
-        "percentile_cont(0.25) WITHIN GROUP (ORDER BY {c})",
-    ),
-)
-_ANY = (
-    *("count({c})", "count(DISTINCT {c})", "min({c})", "max({c})", "min({c})", "max({c})", "mode({c}, true)"),
-    *("sort_array(collect_list({c}))", "sort_array(collect_set({c}))", "approx_count_distinct({c})"),
-    *("max_by({c}, struct({key}))", "min_by({c}, struct({d}, {key}))", "count(DISTINCT {c}, {d})"),
-    *("count_if({c} IS NULL)", "count(DISTINCT {d}) + count({c})"),
-)
-_AGGREGATES: dict[str, tuple[str, ...]] = {
-    "number": (*_NUMERIC, *_ANY, "bit_xor({c})", "bit_and({c})", "sum({c} * 2 - 1)", "kurtosis({c})", "max(-{c})"),
-    "decimal": (*_NUMERIC, *_ANY, "sum({c} / 3)", "avg(-{c})"),
-    "floating": (*_NUMERIC, "min({c})", "max({c})", "count({c})", "count(DISTINCT {c})", "max_by({c}, struct({key}))"),
-    "text": (*_ANY, "listagg({c}, '|') WITHIN GROUP (ORDER BY {c})", "max(length({c}))", "min(lower({c}))"),
-    "day": (*_ANY, "max(year({c}))"),
-    "moment": (*_ANY, "min(CAST({c} AS DATE))"),
-    "boolean": (*_ANY, "bool_and({c})", "bool_or({c})", "every(NOT {c})", "some({c})"),
-    "binary": (*_ANY, "max(length({c}))"),
-}
-_OF_AGGREGATES = (
-    *("{a}", "{a}", "{a}", "{a}", "{a}", "{a}"),
-    *("coalesce({a}, {a})", "CASE WHEN count(*) > 2 THEN {a} END", "nullif({a}, {a})", "if(count(*) = 1, NULL, {a})"),
-)
 _FILTERED = re.compile(r"^[a-z_]+\([^()]*\)$")
 
 
@@ -112,13 +56,15 @@ class Expressions:
     :param random: the case's random generator.
     :param columns: the relation's columns.
     :param key: the columns that identify a row.
+    :param words: the functions and operators.
     :param relation: the relation's name, with which columns may be qualified.
     """
 
     def __init__(
-        self, random: random.Random, columns: Sequence[Column], key: Sequence[str], relation: str = ""
+        self, random: random.Random, columns: Sequence[Column], key: Sequence[str], words: Words, relation: str = ""
     ) -> None:
         self.random = random
+        self.words = words
         self.columns = tuple(columns)
         self.relation = relation
         self._key = tuple(key)
@@ -132,13 +78,13 @@ class Expressions:
         plain = self.column(column)
         if plain.kind != "floating" and self.random.random() < 0.6:
             return plain
-        text, kind = self.random.choice(_KEYS[plain.kind])
+        text, kind = self.random.choice(self.words.keys[plain.kind])
         return Expression(text.format(c=plain.text), kind)
 
     def condition(self) -> str:
         """Return a condition on a row."""
         column = self.column(self.random.choice(self.columns))
-        text = self.random.choice((*_CONDITIONS[column.kind], "{c} IS NOT NULL")).format(c=column.text)
+        text = self.random.choice((*self.words.conditions[column.kind], "{c} IS NOT NULL")).format(c=column.text)
         match self.random.randrange(8):
             case 0:
                 return f"({text} OR {self.condition()})"
@@ -152,14 +98,14 @@ class Expressions:
         call = self.call(columns)
         if _FILTERED.match(call) and self.random.random() < 0.25:
             call = f"{call} FILTER (WHERE {self.condition()})"
-        return self.random.choice(_OF_AGGREGATES).format(a=call)
+        return self.random.choice(self.words.of_aggregates).format(a=call)
 
     def call(self, columns: Sequence[Column]) -> str:
         """Return a call of an aggregate."""
         if self.random.random() < 0.15:
             return "count(*)"
         column, other = self.column(self.random.choice(columns)), self.column(self.random.choice(columns))
-        text = self.random.choice(_AGGREGATES[column.kind])
+        text = self.random.choice(self.words.aggregates[column.kind])
         return text.format(c=column.text, d=other.text, key=self.key())
 
     def key(self) -> str:

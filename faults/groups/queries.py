@@ -8,12 +8,17 @@ from collections.abc import Callable
 from faults.groups.drawing import Drawing
 from faults.groups.expressions import Expressions, named
 from faults.groups.tables import Table, names_of
+from faults.groups.words import SPARK, Words
 from faults.shapes.case import Column
 
 
-def a_query(random: random.Random, table: Table) -> str:
-    """Return a query."""
-    text = random.choice(_QUERIES)(Drawing(random, table))
+def a_query(random: random.Random, table: Table, words: Words = SPARK) -> str:
+    """
+    Return a query.
+
+    :param words: the functions and operators.
+    """
+    text = random.choice(_QUERIES)(Drawing(random, table, words))
     if random.random() < 0.2:
         for word in ("GROUP BY", "PARTITION BY", "SELECT", "FROM", "OVER", "HAVING", "QUALIFY", "WHERE"):
             text = text.replace(f"{word} ", f"{word.lower()}\n")
@@ -112,7 +117,7 @@ def _aggregates_of_rows(draw: Drawing) -> str:
     """Groups over a step of rows that computes what is grouped by."""
     key, value = draw.keys(1)[0], draw.random.choice(draw.table.values)
     inner = f"SELECT {key.text} AS bucket, {draw.over.column(value).text} AS held FROM {draw.source}{draw.where()}"
-    over = Expressions(draw.random, [Column(name="held", type=value.type)], ["held"])
+    over = Expressions(draw.random, [Column(name="held", type=value.type)], ["held"], draw.over.words)
     selected = ["bucket"] if draw.random.random() < 0.7 else []
     aggregates = [
         f"{draw.random.choice(('count(held)', 'max(held)', 'count(*)', 'count(DISTINCT held)'))} AS {draw.alias('agg')}"
@@ -173,7 +178,7 @@ def _guarded(draw: Drawing) -> str:
 
 def _pipes(draw: Drawing) -> str:
     """Pipe operators; what they group by are columns, or expressions with an alias."""
-    draw.over = Expressions(draw.random, draw.table.columns, names_of(draw.table.key))
+    draw.over = Expressions(draw.random, draw.table.columns, names_of(draw.table.key), draw.over.words)
     where = f" |> WHERE {draw.over.condition()}" if draw.random.random() < 0.4 else ""
     columns = draw.random.sample(draw.table.groups, draw.random.randint(1, 2))
     keys = [draw.over.to_group_by(column) for column in columns]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from faults.groups.expressions import Expressions, kind_of, named
 from faults.groups.tables import Table, names_of
+from faults.groups.words import SPARK
 from faults.shapes.case import Column
 
 
@@ -26,7 +27,7 @@ class Refused:
 
 def a_refused_query(random: random.Random, table: Table) -> Refused:
     """Return a query that no job can keep up to date, or whose result is a matter of chance."""
-    over = Expressions(random, table.columns, names_of(table.key))
+    over = Expressions(random, table.columns, names_of(table.key), SPARK)
     group, value = (over.column(random.choice(columns)).text for columns in (table.groups, table.values))
     other = over.column(random.choice(table.groups)).text
     grouped = f"SELECT {group} AS g, count(*) AS n FROM upstream GROUP BY"

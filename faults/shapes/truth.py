@@ -118,7 +118,11 @@ def values_of(rows: DataFrame) -> list[tuple[Any, ...]]:
     """Return rows as plain values."""
     numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
     variants = [f"to_json({f.name})" if f.dataType.typeName() == "variant" else f.name for f in numbered.schema]
-    table = numbered.selectExpr(*variants).toArrow()
+    return values_of_arrow(numbered.selectExpr(*variants).toArrow())
+
+
+def values_of_arrow(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Return rows of Arrow as plain values."""
     columns = [_column(column).to_pylist() for column in table.columns]
     return [tuple(map(_plain, values)) for values in zip(*columns, strict=True)]
 
