@@ -162,6 +162,59 @@ def _groups_of_windows(draw: Drawing) -> str:
     return f"SELECT bucket, count(held) AS many, count(DISTINCT held) AS kinds FROM ({inner}) GROUP BY bucket"
 
 
+def _ranked_groups(draw: Drawing) -> str:
+    """Windows over groups in one step, or DISTINCT over groups or windows, which all divide by one expression."""
+    first, second = draw.random.sample(draw.table.groups, 2)
+    key, other = draw.over.to_group_by(first).text, draw.over.to_group_by(second).text
+    total = draw.over.call([draw.table.values[0]])
+    match draw.random.randrange(4):
+        case 0:
+            return (
+                f"SELECT {key} AS key_1, {other} AS key_2, {total} AS total, "
+                f"rank() OVER (PARTITION BY {key} ORDER BY count(*) DESC) AS place FROM {draw.source}{draw.where()} "
+                f"GROUP BY {key}, {other}"
+            )
+        case 1:
+            return (
+                f"SELECT DISTINCT {key} AS key_1, count(*) OVER (PARTITION BY {key}) AS many "
+                f"FROM {draw.source}{draw.where()}"
+            )
+        case 2:
+            return (
+                f"SELECT DISTINCT {key} AS key_1, count(*) AS many FROM {draw.source}{draw.where()} "
+                f"GROUP BY {key}, {other}"
+            )
+        case _:
+            return (
+                f"SELECT {other} AS key_2, count(*) AS many, max(count(*)) OVER (PARTITION BY {key}) AS most "
+                f"FROM {draw.source}{draw.where()} GROUP BY {other}, {key} HAVING count(*) > 1"
+            )
+
+
+def _renamed(draw: Drawing) -> str:
+    """Steps that give columns the names of others, or drop what later ones divide by."""
+    first, second = (named(draw.random, one.name) for one in draw.random.sample(draw.table.groups, 2))
+    value, key = named(draw.random, draw.table.values[0].name), draw.random.choice(draw.table.key).name
+    inner = f"SELECT {first} AS {second}, {second} AS {first}, {value}, {key} FROM upstream{draw.where()}"
+    if draw.relation == "u":
+        inner = inner.replace("FROM upstream", "FROM upstream u")
+    match draw.random.randrange(4):
+        case 0:
+            return f"SELECT {first}, max({value}) AS most FROM ({inner}) GROUP BY {first}"
+        case 1:
+            return f"SELECT count(*) AS many, max({second}) AS most FROM ({inner}) made GROUP BY made.{first}"
+        case 2:
+            return (
+                f"WITH a AS ({inner}), b AS (SELECT a.{second} AS held, a.{first} AS kept, {value} AS v FROM a) "
+                "SELECT kept, count(held) AS many, sum(v) AS total FROM b GROUP BY kept HAVING count(*) > 1"
+            )
+        case _:
+            return (
+                f"WITH a AS ({inner}), b AS (SELECT {second} AS held, {first} AS kept, count(*) AS many FROM a "
+                f"GROUP BY {first}, {second}) SELECT held, many, sum(many) OVER (PARTITION BY kept) AS total FROM b"
+            )
+
+
 def _guarded(draw: Drawing) -> str:
     """Groups by an expression that fails on rows that a condition leaves out."""
     number = draw.over.column(draw.table.values[0]).text
@@ -201,4 +254,5 @@ def _pipes(draw: Drawing) -> str:
 _QUERIES: tuple[Callable[[Drawing], str], ...] = (
     *(_grouped, _grouped, _grouped, _grouped, _windows, _windows, _latest, _top, _distinct, _global),
     *(_aggregates_of_rows, _groups_of_groups, _groups_of_windows, _named_window, _pipes, _pipes, _guarded),
+    *(_ranked_groups, _ranked_groups, _renamed, _renamed),
 )
