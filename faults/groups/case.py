@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from airflow_backfill_provider.shapes.group import Group
+from airflow_backfill_provider.shapes.group.query import check_group_query
 from faults.groups.queries import a_query
 from faults.groups.refused import a_refused_query
 from faults.groups.tables import Table, a_table, an_upstream
@@ -22,11 +26,13 @@ class GroupJob:
     :param query: its query.
     :param seed: the seed of its epochs: when they run, and where attempts die.
     :param refused_for: what its refusal has to name; empty if it has to be accepted.
+    :param fields: the job's other fields.
     """
 
     query: str
     seed: int
     refused_for: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +66,15 @@ def a_case(random: random.Random) -> GroupsCase:
         refused = [a_refused_query(random, table) for _ in range(JOBS)]
         jobs = tuple(GroupJob(one.query, random.randrange(10**9), one.names) for one in refused)
     else:
-        jobs = tuple(GroupJob(a_query(random, table), random.randrange(10**9)) for _ in range(JOBS))
+        jobs = tuple(_job(random, a_query(random, table)) for _ in range(JOBS))
     return GroupsCase(table, upstream, jobs)
+
+
+def _job(random: random.Random, query: str) -> GroupJob:
+    """Return a job that has to be accepted, under one of the strategies that the shape supports."""
+    seed, strategy = random.randrange(10**9), random.choice(sorted(Group.strategies or {"snapshot"}))
+    if strategy == "snapshot" or check_group_query(query).is_global:
+        return GroupJob(query, seed)
+    # A position of such a strategy lies between units, so its chunks can be small.
+    rate_limit, vnode_count = random.choice((None, 7, 20)), random.choice((1, 4))
+    return GroupJob(query, seed, fields={"strategy": strategy, "rate_limit": rate_limit, "vnode_count": vnode_count})

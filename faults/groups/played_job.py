@@ -62,7 +62,7 @@ class PlayedJob:
     def create(self) -> None:
         """Create the job, or have it refused."""
         try:
-            self._failing(lambda: self._lakehouse.create(query=self.job.query, key=self._key))
+            self._failing(lambda: self._lakehouse.create(query=self.job.query, key=self._key, **self.job.fields))
         except InvalidJobError as error:
             if not self.job.refused_for:
                 raise WrongError(f"a query is refused: {error}: {self.job.query}") from error
