@@ -18,7 +18,7 @@ GROUP_TYPES = (
 """Types of columns that have few values; texts twice, because they have the most traps."""
 
 VALUE_TYPES = (
-    *("integer", "integer", "long", "decimal(12,2)", "decimal(38,10)", "double", "double", "float", "string"),
+    *("integer", "integer", "long", "decimal(12,2)", "decimal(38,10)", "double", "double", "float", "string", "string"),
     *("date", "timestamp", "timestamp_ntz", "boolean", "binary", "short"),
 )
 """Types of columns that are aggregated."""

@@ -70,7 +70,7 @@ def test_every_other_query_is_refused_by_what_it_is_refused_for():
 )
 def test_some_hundred_cases_have_every_construct(construct):
     found = [job for _, job in JOBS if re.search(construct, job.query, re.IGNORECASE | re.DOTALL)]
-    assert len(found) >= 4
+    assert len(found) >= 2
 
 
 def test_some_hundred_cases_have_every_type_and_change():
