@@ -31,6 +31,16 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
+        name="row-of-no-rows",
+        breaks="An aggregate of all rows gets a second row from the epoch that has no history left to read.",
+        invariant="I1",
+        file=f"{_PACKAGE}/writer.py",
+        old="if self._query.is_global and barrier.read_before:",
+        new="if self._query.is_global and not barrier.parts:",
+        killers=(f"{GROUP_VIEWS}::test_an_aggregate_over_all_rows_has_one_row_if_rows_change_while_history_is_read",),
+        spark=True,
+    ),
+    Mutant(
         name="repair-without-the-changes",
         breaks="An epoch that repairs a group leaves out the changes of other groups.",
         invariant="I7",

@@ -75,7 +75,11 @@ class SliceWriter(ViewWriter):
     ) -> None:
         """Append the groups of all of history, which is one part."""
         del since
-        self._context.view.append(self._context.run(without_pushdown(rows)), part, identity, barrier)
+        groups = self._context.run(without_pushdown(rows))
+        if self._query.is_global and barrier.read_before:
+            # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
+            groups = groups.limit(0)
+        self._context.view.append(groups, part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None

@@ -129,6 +129,21 @@ def test_an_aggregate_over_all_rows_has_one_row_even_over_nothing(lakehouse: Lak
     lakehouse.assert_equals_query(truth(query))
 
 
+@pytest.mark.parametrize("before", [3, exhaustive(0)])
+def test_an_aggregate_over_all_rows_has_one_row_if_rows_change_while_history_is_read(
+    lakehouse: Lakehouse, before: int
+) -> None:
+    """The epoch that publishes the view reads no history, and an aggregate over no rows has a row."""
+    query = "SELECT count(*) AS n, sum(amount) AS total FROM upstream"
+    lakehouse.make_upstream(COLUMNS)
+    if before:
+        lakehouse.sql(f"INSERT INTO {{upstream}} SELECT id, 'c', 'p', 2, NULL FROM range({before})")
+    lakehouse.create(query=query)
+    lakehouse.sql("INSERT INTO {upstream} VALUES (90, 'c', 'p', 5, NULL)")
+    lakehouse.finish()
+    lakehouse.assert_equals_query(truth(query))
+
+
 def test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written(orders: Lakehouse) -> None:
     """I7: a repair names units and joins the changes, and a change that leaves a group as it is writes nothing."""
     query = "SELECT customer, max(amount) AS most FROM upstream GROUP BY customer"

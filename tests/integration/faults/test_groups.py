@@ -48,8 +48,8 @@ def test_a_case_ends_right_and_one_whose_query_is_refused_ends_so(spark: SparkSe
     assert (outcome.result, outcome.checks >= 2) == ("right", True)
     refused = case_of(f"{TOTALS} ORDER BY total LIMIT 3", "ORDER BY")
     assert play(refused, spark, lake / "refused").result == "InvalidJobError"
-    with pytest.raises(WrongError, match="not named is QUALIFY"):
-        play(case_of(f"{TOTALS} LIMIT 3", "QUALIFY"), spark, lake / "another construct")
+    with pytest.raises(WrongError, match="not named is ROLLUP"):
+        play(case_of(f"{TOTALS} LIMIT 3", "ROLLUP"), spark, lake / "another construct")
     with pytest.raises(WrongError, match="a query is refused"):
         play(case_of(f"{TOTALS} LIMIT 3"), spark, lake / "not expected")
 
