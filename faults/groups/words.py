@@ -67,7 +67,12 @@ _AGGREGATES: Mapping[str, tuple[str, ...]] = {
 }
 _OF_AGGREGATES = (
     *("{a}", "{a}", "{a}", "{a}", "{a}", "{a}"),
-    *("coalesce({a}, {a})", "CASE WHEN count(*) > 2 THEN {a} END", "nullif(count(*), 2)", "if(count(*) = 1, NULL, {a})"),
+    *(
+        "coalesce({a}, {a})",
+        "CASE WHEN count(*) > 2 THEN {a} END",
+        "nullif(count(*), 2)",
+        "if(count(*) = 1, NULL, {a})",
+    ),
 )
 _CALLED = re.compile(r"(\w+)\(|\b(DIV|WITHIN)\b")
 
