@@ -61,5 +61,5 @@ CAMPAIGN = Campaign(
     full=2_000,
     checks="epochs",
     stage=_stage,
-    processes=1,
+    processes=2,
 )

@@ -14,7 +14,7 @@ from faults.groups.refused import a_refused_query
 from faults.groups.tables import Table, a_table, an_upstream
 from faults.shapes.case import Case
 
-JOBS = 3
+JOBS = 2
 """The jobs of a case: the upstream's history is the dearer part of it."""
 
 
