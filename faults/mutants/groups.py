@@ -64,16 +64,6 @@ MUTANTS = (
         killers=(f"{FOLD_ITEMS}::test_a_list_that_needs_more_than_results_is_not_folded",),
     ),
     Mutant(
-        name="a-row-of-nothing",
-        breaks="The empty chunk of a later epoch adds a second row to the view of an aggregate over all rows.",
-        invariant="I1",
-        file=f"{_PACKAGE}/writer.py",
-        old="if self._query.is_global and barrier.read_before:",
-        new="if self._query.is_global and not barrier.parts:",
-        killers=(f"{FOLDED_VIEWS}::test_a_fold_follows_the_upstream_through_changes_and_crashes",),
-        spark=True,
-    ),
-    Mutant(
         name="folded-twice",
         breaks="An attempt after the epoch's MERGE adds the changes to the state that has them.",
         invariant="I2",

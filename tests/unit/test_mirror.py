@@ -235,6 +235,7 @@ OTHERS = {
     "scripts/test_test_other_pythons.py": "a script in Bash",
     "state/test_damage.py": "damage to any control table",
     "state/test_long_run.py": "all control tables after many epochs",
+    "test_exhaustive_run.py": "the record of the exhaustive tests",
     "test_lifeline.py": "a helper of these tests",
     "test_ports.py": "where the servers of tests listen",
     "test_seconds.py": "the record of the tests' seconds",

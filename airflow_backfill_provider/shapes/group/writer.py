@@ -88,7 +88,7 @@ class SliceWriter(ViewWriter):
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
-        """Append the groups of all of history, which is one part."""
+        """Append the groups of a part of history, each whole."""
         del since
         groups = self._context.run(without_pushdown(rows))
         if self._query.is_global and barrier.read_before:
