@@ -1,16 +1,20 @@
-"""One job as one DAG."""
+"""One job as one DAG, or several jobs that read each other's views."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.job_order import in_order, reads_view_of
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 from airflow_backfill_provider.jobs.planning.markdown import definition_markdown
 from airflow_backfill_provider.operators.approval import ApproveBackfillOperator
+from airflow_backfill_provider.operators.rebuild import RebuildDownstreamOperator
 from airflow_backfill_provider.task_group import BackfillTaskGroup, ParallelBackfillTaskGroup
 
 DEFAULT_ARGUMENTS = {
@@ -20,11 +24,13 @@ DEFAULT_ARGUMENTS = {
     "max_active_tis_per_dag": 1,
 }
 
+_Group = BackfillTaskGroup | ParallelBackfillTaskGroup
+
 _SCHEDULES_WITHOUT_INTERVAL = frozenset({"@once", "@continuous"})
 
 
-def backfill_dag(
-    job: JobDefinition,
+def backfill_dag(  # noqa: PLR0913 - what a user may set for a DAG
+    job: JobDefinition | Sequence[JobDefinition],
     *,
     schedule: Any = None,
     barriers: int = 1,
@@ -35,14 +41,19 @@ def backfill_dag(
     spark_conn_id: str | None = None,
     conf: Mapping[str, Any] | None = None,
     deferrable: bool = True,
+    rebuild_downstream: bool = False,
     **dag: Any,
 ) -> DAG:
     """
-    Return a DAG that backfills one job and keeps its view fresh::
+    Return a DAG that backfills one job, or several, and keeps their views fresh::
 
         from airflow_backfill_provider.dag_factory import backfill_dag
 
         backfill_dag("/jobs/paid_orders.yaml", schedule="@hourly")
+
+    Of several jobs, one that reads the view of another runs after it; their order in the list does not matter. Until
+    the other view is finished, its tasks are skipped, and say what they wait for. The tasks of a job are in a group
+    with the job's name; those of a single job, in the group ``backfill``.
 
     A scheduled DAG run reads the upstream as of its ``data_interval_end``, so catch-up and Airflow's backfills go
     through history in order. A manual DAG run reads up to the newest version. So does a DAG run of
@@ -50,7 +61,7 @@ def backfill_dag(
 
     If the job's ``parallelism`` is above 1, that many task runs share each epoch.
 
-    :param job: the definition; a path is read when the DAG is parsed.
+    :param job: the definition, or a list of them; a path is read when the DAG is parsed.
     :param schedule: a cron expression or a time delta, which give real data intervals here;
         :func:`~airflow_backfill_provider.assets.upstream_asset`; or any other schedule of a DAG.
     :param barriers: how many task runs a DAG run has, one after another, each with its own Spark application.
@@ -63,31 +74,37 @@ def backfill_dag(
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot, which needs a triggerer.
-    :param dag: further arguments of the DAG, such as ``dag_id`` (by default the job's name) or ``catchup``.
-    :raises InvalidJobError: if the definition is wrong; Airflow shows it as an import error.
+    :param rebuild_downstream: whether a job is rebuilt, too, once the job whose view it reads was rebuilt; see
+        :class:`~airflow_backfill_provider.operators.rebuild.RebuildDownstreamOperator`. Otherwise its epochs fail with
+        an error that says so. It is about jobs in this DAG.
+    :param dag: further arguments of the DAG, such as ``catchup`` or ``dag_id``; by default the jobs' names, joined by
+        ``-``.
+    :raises InvalidJobError: if a definition is wrong, or jobs read each other's views in a circle; Airflow shows it as
+        an import error.
     """
-    loaded = load_job(job)
+    loaded = _loaded(job)
     arguments = {
-        "dag_id": loaded.name,
+        "dag_id": "-".join(job.name for job in loaded),
         "start_date": start_date,
         "max_active_runs": 1,
-        "tags": ["backfill", loaded.name],
-        "doc_md": definition_markdown(loaded),
+        "tags": ["backfill", *(job.name for job in loaded)],
+        "doc_md": "\n".join(map(definition_markdown, loaded)),
         **dag,
         "default_args": {**DEFAULT_ARGUMENTS, **dag.get("default_args", {})},
     }
-    group = ParallelBackfillTaskGroup if loaded.parallelism > 1 else BackfillTaskGroup
+    about: dict[str, Any] = {
+        "barriers": barriers,
+        "epochs_per_run": epochs_per_run,
+        "compact_at": compact_at,
+        "backfill_conn_id": backfill_conn_id,
+        "spark_conn_id": spark_conn_id,
+        "conf": conf,
+        "deferrable": deferrable,
+    }
     with DAG(schedule=with_data_intervals(schedule), **arguments) as made:
-        group(
-            job=loaded,
-            barriers=barriers,
-            epochs_per_run=epochs_per_run,
-            compact_at=compact_at,
-            backfill_conn_id=backfill_conn_id,
-            spark_conn_id=spark_conn_id,
-            conf=conf,
-            deferrable=deferrable,
-        )
+        groups = _groups(loaded, about)
+        if rebuild_downstream:
+            _rebuild_downstream(loaded, groups, about)
     return made
 
 
@@ -116,6 +133,45 @@ def approved_backfill_dag(
     for first in made.task_group.children["backfill"].roots:
         approve >> first
     return made
+
+
+def _loaded(job: JobDefinition | Sequence[JobDefinition]) -> list[BackfillJob]:
+    """Return the jobs in the order in which they run."""
+    jobs = [job] if isinstance(job, str | Mapping | BackfillJob) else job
+    loaded = in_order([load_job(one) for one in jobs])
+    if not loaded:
+        raise InvalidJobError("job: the list is empty; give at least one job")
+    return loaded
+
+
+def _groups(jobs: Sequence[BackfillJob], about: Mapping[str, Any]) -> dict[str, _Group]:
+    """Make the task groups of jobs, each after those whose views it reads, and return them by the jobs' names."""
+    groups: dict[str, _Group] = {}
+    for job in jobs:
+        before = [groups[writer.name] for writer in jobs if reads_view_of(job, writer)]
+        kind = ParallelBackfillTaskGroup if job.parallelism > 1 else BackfillTaskGroup
+        groups[job.name] = kind(
+            "backfill" if len(jobs) == 1 else job.name,
+            job=job,
+            # The tasks before it are skipped if their job has nothing to finish and no rebuild, or waits itself.
+            create_trigger_rule="none_failed" if before else "all_success",
+            **about,
+        )
+        for group in before:
+            group >> groups[job.name]
+    return groups
+
+
+def _rebuild_downstream(jobs: Sequence[BackfillJob], groups: Mapping[str, _Group], about: Mapping[str, Any]) -> None:
+    """Before the epochs of each job that reads the view of another one, add a task that rebuilds the job after it."""
+    arguments = {name: about[name] for name in ("backfill_conn_id", "spark_conn_id", "conf", "deferrable")}
+    for job in jobs:
+        if any(reads_view_of(job, writer) for writer in jobs):
+            group = groups[job.name]
+            first = list(group.create.downstream_list)
+            with group:
+                downstream = RebuildDownstreamOperator(task_id="rebuild_downstream", job=job, **arguments)
+            group.create >> downstream >> first
 
 
 def with_data_intervals(schedule: Any) -> Any:

@@ -44,6 +44,8 @@ class BackfillTaskGroup(TaskGroup):
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
+    :param create_trigger_rule: when the first task runs, by the tasks before the group; ``none_failed`` after the group
+        of the job whose view this one reads, because its last tasks are skipped if there is nothing to do.
     :param group: further arguments of Airflow's task group.
     :raises InvalidJobError: if ``epochs_per_run`` is not a number of epochs.
     """
@@ -60,6 +62,7 @@ class BackfillTaskGroup(TaskGroup):
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
         deferrable: bool = True,
+        create_trigger_rule: str = "all_success",
         **group: Any,
     ) -> None:
         if isinstance(epochs_per_run, int):
@@ -69,7 +72,9 @@ class BackfillTaskGroup(TaskGroup):
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
         spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf, "deferrable": deferrable}
         with self:
-            self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
+            self.create = CreateBackfillJobOperator(
+                task_id="create_job", trigger_rule=create_trigger_rule, **about, **spark
+            )
             self.epochs = RunEpochOperator.partial(
                 task_id="run_epoch",
                 # Barriers are pinned and run in order; a second task run would only wait for the first.
@@ -107,6 +112,8 @@ class ParallelBackfillTaskGroup(TaskGroup):
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
+    :param create_trigger_rule: when the first task runs, by the tasks before the group; ``none_failed`` after the group
+        of the job whose view this one reads, because its last tasks are skipped if there is nothing to do.
     :param group: further arguments of Airflow's task group.
     :raises InvalidJobError: if ``epochs_per_run`` is not 1.
     """
@@ -123,6 +130,7 @@ class ParallelBackfillTaskGroup(TaskGroup):
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
         deferrable: bool = True,
+        create_trigger_rule: str = "all_success",
         **group: Any,
     ) -> None:
         if epochs_per_run != 1:
@@ -136,7 +144,9 @@ class ParallelBackfillTaskGroup(TaskGroup):
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
         spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf, "deferrable": deferrable}
         with self:
-            self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
+            self.create = CreateBackfillJobOperator(
+                task_id="create_job", trigger_rule=create_trigger_rule, **about, **spark
+            )
             self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
             self.compact = _compaction(compact_at, about, spark)

@@ -2,11 +2,11 @@
 Two jobs in order, one view on another: the first view is the upstream of the second one.
 
 The second job begins once the first view is finished, so that it reads history as rows and not as changes. From then on
-each DAG run takes both views up to the newest version of the upstream. The first view has to record its changes: its
-job sets ``table_properties: {delta.enableChangeDataFeed: "true"}``.
+each DAG run takes both views up to the newest version of the upstream.
 
-A DAG run starts when either job needs an epoch, and reads up to the newest versions. A scheduled DAG run would read
-only up to the end of its interval, and so would miss what it writes to the first view itself.
+``backfill_dag([FIRST, SECOND])`` makes such a DAG in one line, without the sensor. This one is made by hand.
+
+A DAG run starts when either job needs an epoch, and reads up to the newest versions.
 
 The environment says what to run:
 

@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,24 @@ class AirflowServer:
     :param size: how many epochs a DAG run runs.
     :param processes: starts and ends Airflow's processes.
     :param environment: further environment variables, such as connections.
+    :param more_jobs: the files of jobs over the view of the demo's job, which the same DAG runs.
     """
 
     def __init__(
-        self, folder: DemoFolder, size: Size, processes: Processes, environment: Mapping[str, str] | None = None
+        self,
+        folder: DemoFolder,
+        size: Size,
+        processes: Processes,
+        environment: Mapping[str, str] | None = None,
+        more_jobs: Sequence[Path] = (),
     ) -> None:
         self._processes = processes
         self._port = free_port(8080)
-        self._environment = {**_environment(folder, size, self._port), **(environment or {})}
+        self._environment = {
+            **_environment(folder, size, self._port),
+            "AIRFLOW_BACKFILL_MORE_JOBS": os.pathsep.join(map(str, more_jobs)),
+            **(environment or {}),
+        }
         self._token = ""
         self._database = folder.airflow_home / "airflow.db"
         self._silent: Counter[str] = Counter()

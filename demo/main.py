@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from demo.folder import Size, size_from_environment
+from demo.job import DemoJob, write_totals_job
 from demo.run import DemoRun
 from demo.runner import run_demo
 from demo.scenario import Scenario
@@ -24,11 +25,20 @@ def main(name: str, description: str, upstream: Callable[[DemoRun, Size], Upstre
     parser.add_argument(
         "--store", choices=STORES, default="local", help="where all tables lie: in the demo's folder, or in a bucket"
     )
+    parser.add_argument(
+        "--groups", action="store_true", help="add a second job: live totals over the view of the first"
+    )
     parser.add_argument("--stay", action="store_true", help="keep everything running at the end, until Ctrl-C")
     arguments = parser.parse_args()
 
     def play(run: DemoRun) -> None:
         store = STORES[arguments.store](run)
-        Scenario(upstream(store.run, size_from_environment()), store).run(stay=arguments.stay)
+        orders = upstream(store.run, size_from_environment())
+        orders.write_job()
+        folder = store.run.folder
+        jobs = [DemoJob(folder.job, folder.view, orders.query)]
+        if arguments.groups:
+            jobs.append(write_totals_job(folder, orders.query, orders.totals, orders.key))
+        Scenario(orders, store, jobs).run(stay=arguments.stay)
 
     return run_demo(name, play, folder=folder)

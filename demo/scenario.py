@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from airflow_backfill_provider.cli.views import ProgressView, progress_view
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.status.job_status import JobStatus
-from airflow_backfill_provider.jobs.backfill import Backfill
 from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
-from demo.folder import DemoError, short_path
+from demo.folder import DemoError, program, short_path
+from demo.followed import FollowedJob
+from demo.job import DemoJob
 from demo.orders_writer import read_report
 from demo.store import Store
 from demo.terminal import writer_line
@@ -31,9 +32,10 @@ class Scenario:
 
     :param upstream: what the backfill reads.
     :param store: where the tables lie.
+    :param jobs: the jobs, each after the one whose view it reads; their files are written.
     """
 
-    def __init__(self, upstream: Upstream, store: Store) -> None:
+    def __init__(self, upstream: Upstream, store: Store, jobs: Sequence[DemoJob]) -> None:
         run = upstream.run
         self._run = run
         self._upstream = upstream
@@ -43,10 +45,9 @@ class Scenario:
         self._processes = run.processes
         self._terminal = run.terminal
         environment = {**upstream.environment, **store.environment}
-        self._airflow = AirflowServer(run.folder, upstream.size, run.processes, environment)
-        upstream.write_job()
-        self._backfill = Backfill(BackfillJob.from_yaml(run.folder.job), store.storage_options or None)
-        self._printed_epoch = 0
+        more = [job.file for job in jobs[1:]]
+        self._airflow = AirflowServer(run.folder, upstream.size, run.processes, environment, more)
+        self._jobs = [FollowedJob(job, store.storage_options or None) for job in jobs]
 
     def run(self, *, stay: bool) -> None:
         """
@@ -61,12 +62,19 @@ class Scenario:
         )
         for line in self._upstream.reading:
             self._terminal.say(line)
+        for following in self._jobs[1:]:
+            self._terminal.say(
+                f"{following.name} reads the finished view {self._jobs[0].name}; its epochs compute again only the "
+                "groups whose rows changed."
+            )
         with progress_view(self._terminal.console) as view:
-            self._run_dag_until(view, lambda status: status.finished)
+            self._run_dag_until(view, lambda jobs: all(job.finished for job in jobs))
         with progress_view(self._terminal.console) as view:
-            self._terminal.heading("The view is finished, but the writer goes on: two more epochs keep it fresh")
-            enough = self._backfill.status().epoch + FRESH_EPOCHS
-            self._run_dag_until(view, lambda status: status.epoch >= enough)
+            self._terminal.heading(self._finished)
+            enough = [job.epoch + FRESH_EPOCHS for job in self._statuses()]
+            self._run_dag_until(
+                view, lambda jobs: all(job.epoch >= wanted for job, wanted in zip(jobs, enough, strict=True))
+            )
         if stay:
             self._stay()
         self._upstream.before_the_check(self._run_dag_once)
@@ -91,16 +99,27 @@ class Scenario:
             self._terminal.heading(heading)
             self._run_dag_until(view, lambda _: True)
 
-    def _run_dag_until(self, view: ProgressView, enough: Callable[[JobStatus], bool]) -> None:
+    @property
+    def _finished(self) -> str:
+        what, them = ("The view is", "it") if len(self._jobs) == 1 else ("The views are", "them")
+        return f"{what} finished, but the writer goes on: two more epochs keep {them} fresh"
+
+    def _statuses(self) -> list[JobStatus]:
+        """Return the statuses of the created jobs."""
+        return [status for job in self._jobs if (status := job.status) is not None]
+
+    def _run_dag_until(self, view: ProgressView, enough: Callable[[Sequence[JobStatus]], bool]) -> None:
         """Trigger one DAG run after another."""
         while True:
             self._follow(view, self._airflow.trigger())
-            status = self._backfill.status()
-            if enough(status):
+            statuses = self._statuses()
+            for job in self._jobs[len(statuses) :]:
+                view.say(f"  {job.name} {job.waiting}")
+            if len(statuses) == len(self._jobs) and enough(statuses):
                 return
 
     def _follow(self, view: ProgressView, run: str) -> None:
-        """Show a DAG run until it ends. The progress comes from the job's control tables, not from Airflow."""
+        """Show a DAG run until it ends."""
         asked, state, airflow = 0.0, "queued", "Airflow: queued"
         while state in {"queued", "running"}:
             if time.monotonic() - asked > ASK_AIRFLOW_EVERY:
@@ -114,32 +133,26 @@ class Scenario:
 
     def _show(self, view: ProgressView, airflow: str) -> None:
         try:
-            status = self._backfill.status()
+            statuses = self._statuses()
         except BackfillError:
-            return  # Airflow is about to create the job.
-        self._print_epochs(view, status)
-        doing = "" if status.pinned_epoch is None else f"epoch {status.pinned_epoch} runs"
-        view.show(status, doing, [writer_line(read_report(self._folder.writer_report)), airflow])
+            return  # Airflow is about to create a job.
+        for job, status in zip(self._jobs, statuses, strict=False):
+            for line in job.new_epochs(status):
+                view.say(f"  {self._of(job.name, ': ')}{line}")
+        if statuses:
+            shown = next((status for status in statuses if status.pinned_epoch or not status.finished), statuses[-1])
+            doing = "" if shown.pinned_epoch is None else f"epoch {shown.pinned_epoch} runs"
+            view.show(shown, doing, [writer_line(read_report(self._folder.writer_report)), airflow])
 
-    def _print_epochs(self, view: ProgressView, status: JobStatus) -> None:
-        """Print a line for each new epoch."""
-        if status.epoch == self._printed_epoch:
-            return
-        barriers, commits = self._backfill.store.log(since_epoch=self._printed_epoch + 1)
-        windows = {barrier.epoch: barrier.upstream for barrier in barriers}
-        for commit in commits:
-            window = windows[commit.epoch]
-            view.say(
-                f"  epoch {commit.epoch}: upstream {status.offset_name}s ({window.from_offset}, {window.to_offset}], "
-                f"{text.rows(commit.snapshot_read_row_count)} read, {commit.upstream_output_row_count:,} changes, "
-                f"{text.duration(sum(commit.seconds.values()))}"
-            )
-            self._printed_epoch = commit.epoch
+    def _of(self, name: str, separator: str) -> str:
+        """Return the name of a job or a group of tasks as a prefix; empty if there is only one job."""
+        return "" if len(self._jobs) == 1 else f"{name}{separator}"
 
     def _airflow_line(self, run: str) -> str:
-        tasks = self._airflow.tasks(run)
+        tasks = [(*name.partition("."), state) for name, state in self._airflow.tasks(run)]
         return "Airflow: " + (
-            ", ".join(f"{name.partition('.')[2] or name} {state}" for name, state in tasks) or "queued"
+            ", ".join(f"{self._of(group, '.') if name else group}{name} {state}" for group, _, name, state in tasks)
+            or "queued"
         )
 
     def _stay(self) -> None:
@@ -163,16 +176,22 @@ class Scenario:
             self._processes.stop()
 
     def _check(self) -> None:
-        offset = str(self._backfill.status().upstream_version)
-        query = self._folder.path / "query.sql"
-        query.write_text(self._upstream.query, encoding="utf-8")
-        with self._terminal.step("comparing the view with its query, row by row, in a separate Spark"):
-            self._processes.run("check", self._upstream.check_command(offset, query))
-        answer = self._processes.log("check").read_text(encoding="utf-8").strip().splitlines()[-1]
-        finding = Finding(**json.loads(answer))
+        """Compare each view with its query over the orders, as of the offset that the first view is at."""
+        offset = str(self._statuses()[0].upstream_version)
+        for followed in self._jobs:
+            self._compare(followed, offset)
+
+    def _compare(self, followed: FollowedJob, offset: str) -> None:
+        query = self._folder.path / f"{followed.name}.sql"
+        query.write_text(followed.job.over_orders, encoding="utf-8")
+        with self._terminal.step(f"comparing the view {followed.name} with its query, row by row, in a separate Spark"):
+            command = self._upstream.check_command(offset, followed.job.view, query)
+            self._processes.run(f"check-{followed.name}", command)
+        log = self._processes.log(f"check-{followed.name}")
+        finding = Finding(**json.loads(log.read_text(encoding="utf-8").strip().splitlines()[-1]))
         what = self._upstream.as_of(offset)
         if not finding.equal:
-            raise DemoError(f"the view differs from its query over {what}: {finding}")
+            raise DemoError(f"the view {followed.name} differs from its query over {what}: {finding}")
         self._terminal.say(
             f"equal: the view has the {text.rows(finding.found)} that the query gives over {what}; none are missing, "
             "and none are extra"
@@ -181,17 +200,20 @@ class Scenario:
     def _say_what_next(self) -> None:
         folder, terminal = self._folder, self._terminal
         terminal.heading("Where everything lies")
-        for path, what in {
+        places: dict[Path | str, str] = {
             **self._upstream.places,
-            folder.view: "the materialized view",
-            self._backfill.job.state: "the job's settings, barrier log and state per vnode, as Delta tables",
-            folder.job: "the job",
+            **{job.job.view: f"the materialized view {job.name}" for job in self._jobs},
+            **{job.state: "the job's settings, barrier log and state per vnode, as Delta tables" for job in self._jobs},
+            **{job.job.file: "the job" for job in self._jobs},
             folder.airflow_home / "logs": "Airflow's task logs",
             folder.logs: "the output of the processes",
             **self._store.places,
-        }.items():
+        }
+        for path, what in places.items():
             terminal.say(f"{short_path(path)}: {what}")
         terminal.heading("What to try next")
         for line in (*self._store.commands_after_the_end, *self._upstream.commands_afterwards):
             terminal.say(line)
+        for job in self._jobs[1:]:
+            terminal.say(f"{program('airflow-backfill')} status {short_path(job.job.file)}")
         terminal.say(f"{self._upstream.target} ARGS=--stay    (keeps Airflow running, to click through)")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from demo.folder import Size
-from demo.job import QUERY
+from demo.job import QUERY, TOTALS
+from demo.orders import KEY
 from demo.run import DemoRun
 
 WRITER = "writer"
@@ -37,6 +38,12 @@ class Upstream(ABC):
 
     query: ClassVar[str] = QUERY
     """The view's query."""
+
+    key: ClassVar[Sequence[str]] = KEY
+    """The key of the view."""
+
+    totals: ClassVar[str] = TOTALS
+    """The query of totals over the view."""
 
     def __init__(self, run: DemoRun, size: Size) -> None:
         self.run = run
@@ -68,11 +75,12 @@ class Upstream(ABC):
         """
 
     @abstractmethod
-    def check_command(self, offset: str, query: Path) -> Sequence[str]:
+    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
         """
-        Return the command that compares the view with its query.
+        Return the command that compares a view with a query over the orders.
 
-        :param offset: the offset that the view is at.
+        :param offset: the offset of the orders that the view is at.
+        :param view: the view's location.
         :param query: the file with the query.
         """
 

@@ -20,7 +20,8 @@ JOB_TYPES = {
     "max_rows_per_second": "whole number from 1, or null",
     "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `snapshot`, `arrangement`, `source` or `auto`",
     "visibility": "`every_epoch` or `on_finish`; `snapshot` needs `on_finish`, and it is the default there; with "
-    "`arrangement` and `on_finish` the distribution key must be of key columns; `cdc` and `source` refuse `on_finish`",
+    "`arrangement` and `on_finish` the distribution key must be of key columns, except for groups; `cdc` and `source` "
+    "refuse `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "state": "absolute path or URI",
@@ -341,6 +342,8 @@ WHAT_TO_DO = {
     "TableLogError": "restore the table from a copy, or [rebuild](../how-to/rebuild.md)",
     "JobCancelledError": "[rebuild](../how-to/rebuild.md) to start over",
     "NotFinishedError": "run more epochs",
+    "UpstreamNotFinishedError": "finish the job that it names; a task is skipped, and goes on by itself in a later DAG "
+    "run. See [build a view on another view](../how-to/chain-views.md)",
     "ConcurrentUpdateError": "try again",
     "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
     "UpstreamUnavailableError": "check the system and the network; then try again",

@@ -16,6 +16,8 @@ NAMES = (
     "mutants",
     "key-order",
     "shapes",
+    "slices",
+    "groups",
     "classes",
     "failpoints",
     "kills",

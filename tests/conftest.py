@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import shutil
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from airflow_backfill_provider.core.epoch import crash_points
-from tests import local_files, seconds, selection
+from tests import exhaustive_run, local_files, seconds, selection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,14 +105,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-seconds",
         action="store_true",
-        help="write into tests/seconds.json how long each file takes (make test-slow ARGS=--record-seconds)",
+        help="write down how long each file takes (make test-slow ARGS=--record-seconds, and test-exhaustive)",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record how long the tests take, where their results come together."""
+    """
+    Record how long the tests take, where their results come together.
+
+    Collect garbage more rarely, because importing Airflow, Spark and thousands of tests makes objects that stay.
+    """
+    gc.set_threshold(100_000, 20, 100)
     if config.option.record_seconds and "PYTEST_XDIST_WORKER" not in os.environ:
-        config.pluginmanager.register(seconds.Recorder())
+        config.pluginmanager.register((exhaustive_run if _is_exhaustive(config) else seconds).Recorder())
+
+
+def _is_exhaustive(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == exhaustive_run.MARKERS)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -119,7 +129,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if selection.has_nothing_to_play(collection_path, config.option.markexpr) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """
     Count everything that starts a JVM or Airflow as slow, and what is exhaustive, too.
 
@@ -130,8 +140,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") and not selection.says_that_tests_are_slow(item.path):
             raise pytest.UsageError(f"{item.nodeid} is slow, but nothing in its file says so; mark it there")
-    took = seconds.recorded()
+    took = exhaustive_run.seconds() if _is_exhaustive(config) else seconds.recorded()
     items.sort(key=lambda item: selection.rank(item.nodeid, took))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector leave alone what was imported; looking through it again and again took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

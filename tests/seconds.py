@@ -2,6 +2,11 @@
 How long each file of tests took: ``pytest --record-seconds`` writes it down, ``python -m tests.seconds`` checks it.
 
 The check reads only what was recorded, so it gives the same answer on every machine and at every load.
+
+The seconds are those of the clock. Seconds of a processor would not depend on what else the machine does, but they
+cannot be said of a file: all processes of a run share one JVM, which works for several files at once. Its compilers
+take nearly half of what it needs at first, whatever file is played then. And some files wait more than they work, so
+the order of the files and the time of a run depend on the clock.
 """
 
 from __future__ import annotations

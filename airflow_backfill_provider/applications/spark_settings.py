@@ -64,6 +64,12 @@ _DELTA = {
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
 
+_MEMORY = {
+    # Rows that are kept on disk are written by Java's serialization, in batches of four megabytes or more. It remembers
+    # what it wrote until it is reset, by default after a hundred objects: for each task, these did not fit.
+    "spark.serializer.objectStreamReset": "10",
+}
+
 _S3 = {
     # The class is loaded when the first table on S3 is opened.
     **log_store_settings(),
@@ -120,7 +126,7 @@ def spark_conf(master: str, conf: Mapping[str, str] | None = None, *, rows: int 
     """
     conf = conf or {}
     own = _local_conf(conf, rows) if is_local(master) else _CLUSTER
-    return {**_DELTA, **_S3, **_jars_conf(master), **own, **conf}
+    return {**_DELTA, **_MEMORY, **_S3, **_jars_conf(master), **own, **conf}
 
 
 def spark_environment() -> dict[str, str]:

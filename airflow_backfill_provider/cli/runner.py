@@ -15,7 +15,7 @@ from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.errors import BackfillError, UpstreamNotFinishedError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.status.job_status import JobStatus
 from airflow_backfill_provider.jobs.backfill import Backfill
@@ -127,7 +127,7 @@ class Runner:
     def _retrying(self, step: Callable[[], Injection]) -> Injection:
         """Retry a step after a retryable error; a pinned epoch is the same in every try."""
         retrying = Retrying(
-            retry=retry_if_exception(lambda error: isinstance(error, BackfillError) and error.retryable),
+            retry=retry_if_exception(_may_help_soon),
             wait=wait_incrementing(start=RETRY_SECONDS, increment=RETRY_SECONDS),
             stop=stop_after_attempt(RETRIES + 1),
             before_sleep=self._say_retry,
@@ -170,3 +170,8 @@ class Runner:
         job = self.backfill.job
         when = "" if ran else " already; to apply new changes, run without --until-finished"
         self.view.say(f"finished as of epoch {settings.finished_epoch}: {job.materialized_view}{when}")
+
+
+def _may_help_soon(error: BaseException) -> bool:
+    """Return whether a retry after seconds may help; an upstream job takes longer to finish its view."""
+    return isinstance(error, BackfillError) and error.retryable and not isinstance(error, UpstreamNotFinishedError)

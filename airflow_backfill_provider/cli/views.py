@@ -277,17 +277,25 @@ def show_status(status: JobStatus, console: Console) -> None:
         console.print(f"{'warning':<12}{warning}")
 
 
+def _behind_root(status: JobStatus) -> str:
+    """Return how far a view is behind the first upstream of its chain; empty if that is unknown."""
+    if status.root_lag_seconds is None:
+        return ""
+    behind = f"at most {text.duration(status.root_lag_seconds)} behind" if status.root_lag_seconds else "as new as"
+    return f" ({behind} the chain's first upstream)"
+
+
 def _optional_lines(status: JobStatus) -> dict[str, str]:
     """Return the lines about what not every job has."""
     lines = {}
+    if status.chain:
+        lines["chain"] = f"{' → '.join([*map(str, status.chain), status.name])}{_behind_root(status)}"
     if status.replay_epoch:
         takes_all = status.replay_epoch >= MOST_EPOCHS
         rest = "which takes all changes that are left" if takes_all else f"of at most {MOST_EPOCHS}"
         lines["replay"] = f"epoch {status.replay_epoch} {rest}"
-    if status.verification_problem is not None:
-        lines["verified"] = "unknown"
-    elif status.verified is not None:
-        lines["verified"] = verified_line(status.verified, utc_now())
+    if verified := _verified(status):
+        lines["verified"] = verified
     if status.work is not None:
         lines["work"] = described(status.work)
     if status.kept_bytes is not None:
@@ -295,16 +303,30 @@ def _optional_lines(status: JobStatus) -> dict[str, str]:
         lines["kept log"] = f"{text.size(status.kept_bytes)}{left}"
     if status.headroom_hours is not None:
         lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until unread changes may be deleted"
-    begun = [cell for cell in status.vnode_map if cell.state == "in_progress" and cell.first == cell.last]
-    if begun and not status.splits:
-        listed = ", ".join(f"{cell.first} ({text.percent(cell.progress)})" for cell in begun[:MOST_IN_PROGRESS])
-        more = f" and {len(begun) - MOST_IN_PROGRESS} more" if len(begun) > MOST_IN_PROGRESS else ""
-        lines["in progress"] = f"vnode {listed}{more}"
+    if begun := _begun_vnodes(status):
+        lines["in progress"] = begun
     if status.watermark is not None:
         lines["watermark"] = status.watermark.isoformat(sep=" ", timespec="milliseconds")
     if status.rebuild is not None:
         lines["rebuild"] = rebuild_line(status.rebuild)
     return lines
+
+
+def _verified(status: JobStatus) -> str:
+    """Return the line about the newest verification; empty if there is none."""
+    if status.verification_problem is not None:
+        return "unknown"
+    return "" if status.verified is None else verified_line(status.verified, utc_now())
+
+
+def _begun_vnodes(status: JobStatus) -> str:
+    """Return the vnodes in progress; empty if there are none, or if the upstream has splits, which are shown."""
+    begun = [cell for cell in status.vnode_map if cell.state == "in_progress" and cell.first == cell.last]
+    if not begun or status.splits:
+        return ""
+    listed = ", ".join(f"{cell.first} ({text.percent(cell.progress)})" for cell in begun[:MOST_IN_PROGRESS])
+    more = f" and {len(begun) - MOST_IN_PROGRESS} more" if len(begun) > MOST_IN_PROGRESS else ""
+    return f"vnode {listed}{more}"
 
 
 def _pace(most: int) -> str:

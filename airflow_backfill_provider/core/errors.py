@@ -181,6 +181,10 @@ class NotFinishedError(BackfillError):
     retryable = True
 
 
+class UpstreamNotFinishedError(NotFinishedError):
+    """The upstream is the view of another job, which has not finished it; this job waits for that one."""
+
+
 class ConcurrentUpdateError(BackfillError):
     """Concurrent writers changed a control table on every attempt."""
 

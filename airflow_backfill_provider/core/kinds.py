@@ -13,12 +13,14 @@ for the triggerer and the API server. The command line, and the Spark applicatio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.refresh import WAY_OUT, Refresh
 
 if TYPE_CHECKING:
+    from airflow_backfill_provider.core.scan.keys import KeyOrder
     from airflow_backfill_provider.core.scan.scan import Scan
 
 
@@ -112,6 +114,11 @@ class JobStrategy(Protocol):
         """The only visibility that the strategy supports; ``None`` if it supports all."""
         ...
 
+    @property
+    def reads_units(self) -> bool:
+        """Whether the strategy lays rows out by their units, so that a chunk has whole units."""
+        ...
+
     def require_job(self, job: Any) -> None:
         """
         Refuse a definition that names this strategy but has a field that it does not support.
@@ -125,8 +132,26 @@ class JobStrategy(Protocol):
         ...
 
 
+class JobRowUnits(Protocol):
+    """The part of what finds the units of rows that the core uses."""
+
+    @property
+    def order(self) -> KeyOrder:
+        """The columns of a unit, with their types."""
+        ...
+
+
 class JobQuery(Protocol):
     """The part of a parsed query's interface that the core uses."""
+
+    @property
+    def has_row_units(self) -> bool:
+        """Whether the query tells the unit of each row, so that a strategy can read whole units."""
+        ...
+
+    def row_units(self, settings: Any) -> JobRowUnits | None:
+        """Return how the unit of each row is found; ``None`` if each row is a unit."""
+        ...
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of the upstream that the query may use, in the upstream's order."""
@@ -241,47 +266,100 @@ def _accepts(shape: JobShape, query: str) -> bool:
     return True
 
 
-def require_shape_supports(shape: JobShape, *, strategy: str | None, visibility: str, parallelism: int) -> None:
+def may_read_units(shape: JobShape, query: str, strategy: str | None) -> bool:
     """
-    Refuse what a shape declares that it cannot do.
+    Return whether history may be read unit by unit, so that what a shape declares of whole histories does not hold.
 
-    :param strategy: the strategy that the job names; ``None`` if it names none.
-    :raises InvalidJobError: with the field.
+    :param strategy: the strategy's name; ``None`` if it is chosen later, which then asks again.
     """
-    if strategy is not None and shape.strategies is not None and strategy not in shape.strategies:
-        raise InvalidJobError(
-            f"strategy: {strategy} cannot fill a view of shape {shape.name}; use auto, or "
-            f"{', '.join(sorted(shape.strategies))}"
-        )
-    if shape.only_visibility not in {None, visibility}:
-        raise InvalidJobError(
-            f"visibility: a view of shape {shape.name} has {shape.only_visibility} only; leave visibility out"
-        )
-    require_shape_divides(shape, parallelism)
+    if not shape.query(query).has_row_units:
+        return False
+    return any(kind.reads_units for kind in STRATEGIES) if strategy is None else STRATEGIES.named(strategy).reads_units
 
 
-def require_shape_divides(shape: JobShape, parallelism: int) -> None:
+def row_units(settings: Any) -> JobRowUnits | None:
     """
-    Refuse a number of parallel task runs that cannot write a view of a shape together.
+    Return how the unit of each row of a job is found, if its strategy reads history unit by unit; otherwise ``None``.
 
-    :raises InvalidJobError: with what to do.
+    :param settings: the job's settings.
     """
-    if shape.single_part and parallelism > 1:
-        raise InvalidJobError(
-            f"parallelism: {parallelism} task runs cannot write a view of shape {shape.name} together; leave it out"
-        )
+    shape, query = SHAPES.named(settings.shape), settings.job["query"]
+    return shape.query(query).row_units(settings) if may_read_units(shape, query, settings.strategy) else None
 
 
-def require_shape_reads(shape: JobShape, speed: Mapping[str, object]) -> None:
+@dataclass(frozen=True, slots=True)
+class ShapeLimits:
     """
-    Refuse a speed for a view of a shape whose history is read in one epoch.
+    What a shape declares that jobs with it cannot ask for.
 
-    :param speed: the fields of a job's definition that limit its speed, by name; ``None`` for no limit.
-    :raises InvalidJobError: with the field, and what to do.
+    :param query: the job's query.
+    :param strategy: the name of the strategy; ``None`` if it is chosen later.
     """
-    for field, value in speed.items():
-        if shape.whole_history and value is not None:
+
+    shape: JobShape
+    query: str
+    strategy: str | None
+
+    def require(self, *, visibility: str, parallelism: int, speed: Mapping[str, object]) -> None:
+        """
+        Refuse a job that asks for something that the shape cannot do.
+
+        :raises InvalidJobError: with the field.
+        """
+        self._require_strategy()
+        if self.shape.only_visibility not in {None, visibility} and not self._are_lifted:
             raise InvalidJobError(
-                f"{field}: a view of shape {shape.name} is filled by one epoch that reads all of history; leave "
-                f"{field} out, and pause the job to hold it back"
+                f"visibility: a view of shape {self.shape.name} has {self.shape.only_visibility} only{self._under}; "
+                f"leave visibility out{self._or_by_units}"
             )
+        self.require_parallelism(parallelism)
+        self.require_speed(speed)
+
+    def require_parallelism(self, parallelism: int) -> None:
+        """
+        Refuse a number of parallel task runs that cannot write a view together.
+
+        :raises InvalidJobError: with what to do.
+        """
+        if self.shape.single_part and parallelism > 1 and not self._are_lifted:
+            raise InvalidJobError(
+                f"parallelism: {parallelism} task runs cannot write a view of shape {self.shape.name} together"
+                f"{self._under}; leave it out{self._or_by_units}"
+            )
+
+    def require_speed(self, speed: Mapping[str, object]) -> None:
+        """
+        Refuse a speed for a view whose history is read in one epoch.
+
+        :param speed: the fields of a job's definition that limit its speed, by name; ``None`` for no limit.
+        :raises InvalidJobError: with the field, and what to do.
+        """
+        for field, value in speed.items():
+            if self.shape.whole_history and value is not None and not self._are_lifted:
+                raise InvalidJobError(
+                    f"{field}: a view of shape {self.shape.name} is filled{self._under} by one epoch that reads all of "
+                    f"history; leave {field} out, and pause the job to hold it back{self._or_by_units}"
+                )
+
+    def _require_strategy(self) -> None:
+        names = self.shape.strategies
+        if self.strategy is not None and names is not None and self.strategy not in names:
+            raise InvalidJobError(
+                f"strategy: {self.strategy} cannot fill a view of shape {self.shape.name}; use auto, or "
+                f"{', '.join(sorted(names))}"
+            )
+
+    @property
+    def _are_lifted(self) -> bool:
+        return may_read_units(self.shape, self.query, self.strategy)
+
+    @property
+    def _under(self) -> str:
+        return f" under strategy {self.strategy}" if self.strategy and self._or_by_units else ""
+
+    @property
+    def _or_by_units(self) -> str:
+        """What else can be done about a limit, if some strategies read the view's units one by one."""
+        if not may_read_units(self.shape, self.query, None):
+            return ""
+        return f", or use strategy {' or '.join(kind.name for kind in STRATEGIES if kind.reads_units)}"

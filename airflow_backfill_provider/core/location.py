@@ -69,6 +69,11 @@ def parent(location: str) -> str:
     return location.rsplit("/", 1)[0]
 
 
+def default_state(view: str, job: str) -> str:
+    """Return the folder of a job's control tables if its definition gives none: beside the view."""
+    return f"{parent(view)}/_backfill/{job}"
+
+
 def contains(outer: str, inner: str) -> bool:
     """Return whether ``inner`` is ``outer`` or lies inside it; both are canonical locations."""
     return inner == outer or inner.startswith(outer + "/")

@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
 from airflow_backfill_provider.engine.expected import expected_rows, vnode_of, vnode_of_unit
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import query_of, row_units_of
 from airflow_backfill_provider.shapes.queries import JobQuery, Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
@@ -72,13 +72,15 @@ class ComparedSides:
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""
-        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed)
+        units = row_units_of(self.settings)
+        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed, units)
         job, hashed = self.settings.definition, self.units.hashed
         if hashed is not None:
             # Filter before the query, which costs more.
             columns = [F.col(quote(name)) for name in hashed]
             rows = rows.filter(vnode_of(self.settings, columns, hashed).between(*vnodes))
-        result = self._hashed(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
+        query = JobQuery.of(job, query_of(job), self.settings.upstream, self.settings.state_columns)
+        result = self._hashed(run_query(self.spark, query, rows))
         return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:

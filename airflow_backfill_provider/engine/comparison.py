@@ -33,6 +33,7 @@ from airflow_backfill_provider.core.status.verification import MOST_KEYS_KEPT, C
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
 from airflow_backfill_provider.engine.inexact import with_far_values
 from airflow_backfill_provider.sources.shared.balanced import any_of
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.row_hash import exact, row_hashes
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
 
@@ -114,7 +115,7 @@ def _details(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> tuple[tuple[VnodeDifference, ...], tuple[DifferingKey, ...]]:
     """Return the number of differing keys in each of some vnodes, and the first of them."""
-    keys = _differing_keys(sides, schema, expected, found, differing).persist()
+    keys = _differing_keys(sides, schema, expected, found, differing).persist(KEPT)
     try:
         comparable = _comparable(sides, keys) if sides.reader.loses_rows else keys
         counted = comparable.groupBy(UNIT, _KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
@@ -126,6 +127,8 @@ def _details(
     finally:
         keys.unpersist()
     order = sides.units.order
+    # Hidden state is compared, but who reads of a difference knows only the columns of the query.
+    hidden = sides.settings.state_columns
     return (
         tuple(
             VnodeDifference(vnode=vnode, **kinds)
@@ -135,7 +138,10 @@ def _details(
         ),
         tuple(
             DifferingKey(
-                kind=DifferenceKind(row[_KIND]), vnode=row[UNIT], key=key, columns=tuple(row["__columns"] or ())
+                kind=DifferenceKind(row[_KIND]),
+                vnode=row[UNIT],
+                key=key,
+                columns=tuple(name for name in row["__columns"] or () if name not in hidden),
             )
             for row in first
             if (key := encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order)) is not None

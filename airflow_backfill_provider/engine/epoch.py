@@ -32,6 +32,7 @@ from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.lake.store.one_listing import one_listing
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import Changes
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
@@ -161,7 +162,7 @@ class EpochEvaluator:
         if net is not None:
             self._hold(net, measure_changes(rows, net, self._visible))
             if self._measured.some_doubtful:
-                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist()
+                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist(KEPT)
                 self._hold(net, measure_changes(rows, net, self._visible))
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
@@ -195,7 +196,7 @@ class EpochEvaluator:
             # As the previous epoch left it, so that every attempt deletes the same rows.
             view = tables.view.table.read_at(self._since.view.version)
             net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
-        return net.persist()
+        return net.persist(KEPT)
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""

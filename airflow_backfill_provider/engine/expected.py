@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.verification import PinnedVerification
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.created_types import as_created
+from airflow_backfill_provider.spark.row_units import RowUnits, with_units
 
 _ROW_VNODE, _STATE_VNODE, _WHOLE = "row_vnode", "state_vnode", "whole"
 
@@ -34,6 +35,7 @@ def expected_rows(
     pinned: PinnedVerification,
     older: Sequence[PinnedRead],
     placed: Callable[[], DataFrame] | None = None,
+    units: RowUnits | None = None,
 ) -> DataFrame:
     """
     Return the used columns of all rows that were read as of the verified epoch.
@@ -41,8 +43,9 @@ def expected_rows(
     :param reader: reads the upstream.
     :param older: the ranges that the view has as of older offsets than the epoch's, because their changes wait.
     :param placed: reads the rows of the verified offset with the columns of positions, if the upstream has none.
+    :param units: how the unit of each row is found, if positions are units of groups of rows.
     """
-    read = _Read(spark, reader, settings, pinned, placed)
+    read = _Read(spark, reader, settings, pinned, placed, units)
     before = [read.as_of(shown.offset).filter(_unskipped(_in_any(settings, shown.ranges))) for shown in older]
     covered = _in_any(settings, [ranges for shown in older for ranges in shown.ranges])
     rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_unskipped(~covered)))
@@ -91,6 +94,7 @@ class _Read:
         settings: JobSettings,
         pinned: PinnedVerification,
         placed: Callable[[], DataFrame] | None,
+        units: RowUnits | None,
     ) -> None:
         self._spark = spark
         self._reader = reader
@@ -98,6 +102,7 @@ class _Read:
         self._fields = settings.position_order.fields
         # Once all rows are read, no row's place matters.
         self._placed = placed if any(run.up_to is not None for run in pinned.read) else None
+        self._units = units
         self._own = settings.own_columns
         self._points = self._own.numbered("position", len(self._fields))
         self._positions = self._as_rows(pinned)
@@ -106,15 +111,21 @@ class _Read:
         """Return these rows as of an offset of the upstream, with their vnodes."""
         job, own = self._settings.definition, self._own
         upstream = self._reader.rows_to_verify(offset) if self._placed is None else self._placed()
-        distribution = job.upstream.distribution_key
-        vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
         types = {used.name: used.type for used in self._settings.upstream.columns}
-        places = [field for field in self._fields if field.name not in types]
+        places = [field for field in self._fields if field.name not in types] if self._units is None else []
         has_places = self._placed is not None
         rows = upstream.select(
             *as_created(upstream, types),
             *(F.col(field.name) if has_places else F.lit(None).cast(field.type).alias(field.name) for field in places),
-        ).withColumn(own.named(_ROW_VNODE), vnode)
+        )
+        if self._units is not None:
+            rows = with_units(self._units, rows)
+            of_unit, kinds = self._units.order.names, [field.type for field in self._units.order.fields]
+            vnode = vnode_of_unit(self._settings, [F.col(quote(name)) for name in of_unit], kinds)
+        else:
+            distribution = job.upstream.distribution_key
+            vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
+        rows = rows.withColumn(own.named(_ROW_VNODE), vnode)
         keys = [F.col(quote(field.name)) for field in self._fields]
         points = list(map(F.col, self._points))
         reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)
@@ -164,9 +175,9 @@ def _within_bounds(settings: JobSettings) -> Column:
 def _in_any(settings: JobSettings, ranges: Iterable[PinnedRange]) -> Column:
     """Return the condition that the row lies in one of some ranges, in the order of the job's scan."""
     fields = settings.scan.order.fields
-    keys = settings.key_order.names
-    vnode = F.col(settings.own_columns.named(_ROW_VNODE))
-    columns = [F.col(quote(field.name)) if field.name in keys else vnode for field in fields]
+    own = settings.own_columns
+    vnode = F.col(own.named(_ROW_VNODE))
+    columns = [vnode if field.name == own.vnode else F.col(quote(field.name)) for field in fields]
     return reduce(
         lambda a, b: a | b,
         (_between(fields, columns, covered.after, covered.up_to) for covered in ranges),

@@ -35,7 +35,7 @@ def resolve_doubtful(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataF
     left = left.join(keys, _same([*map(column, names)], [*map(F.col, of_keys)]), "left_semi")
     if job_rows.has_several(left):
         raise job_rows.duplicates()
-    identity = job_rows.identity
+    identity = job_rows.identity.names
     of_left = own.numbered("left", len(identity))
     row, exists = own.named("row"), own.named("exists")
     left = left.select(

@@ -27,7 +27,7 @@ from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_version
 from airflow_backfill_provider.engine.named_tables import place, register_view, require_same_upstream
 from airflow_backfill_provider.engine.tables import TableOpener
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, ViewIdentity
+from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, STATE_PROPERTY, ViewIdentity
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.spark.commit_safety import require_exclusive_places
 from airflow_backfill_provider.spark.compaction import compact
@@ -120,9 +120,12 @@ class SparkEngine:
         """
         pin_settings(self._spark)
         _, job_rows = self._read_by(job, upstream)
-        schema = self._tables.writer(job, shape_of(job.query, job.refresh).name, upstream, job_rows).schema()
+        shape = shape_of(job.query, job.refresh).name
+        with epoch_errors(f"choosing how the view of job {job.name} is kept"):
+            state = self._tables.writer(job, shape, upstream, job_rows).state()
+        schema = self._tables.writer(job, shape, upstream, job_rows, state).schema()
         types = TableSchema.of(schema.json()).types
-        return tuple(ViewColumn(name=name, type=kind) for name, kind in types.items())
+        return tuple(ViewColumn(name=name, type=kind, of_rows=state.get(name)) for name, kind in types.items())
 
     def _read_by(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[Source, JobRows]:
         """Return the upstream of a job that is not created yet, and its rows in the key's order."""
@@ -139,7 +142,9 @@ class SparkEngine:
         view, identity = tables.view, tables.identity
         if view.identity() != identity:
             schema = tables.writer.schema()
-            properties = {**settings.definition.table_properties, OWNER_PROPERTY: settings.requested_by}
+            job = settings.definition
+            ours = {OWNER_PROPERTY: settings.requested_by, STATE_PROPERTY: job.state}
+            properties = {**job.table_properties, **ours}
             with view_errors(view.path):
                 view.ensure(schema, identity, earlier_incarnations, properties, settings.first_rows)
         with view_errors(view.path):
@@ -245,7 +250,8 @@ class SparkEngine:
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Mark the view's table as finished; a no-op if it is already."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
-            self._tables.view(settings.definition).mark_finished(ViewIdentity.of(settings), barrier.epoch)
+            job = settings.definition
+            self._tables.view(job).mark_finished(ViewIdentity.of(settings), barrier.epoch, job.table_properties)
 
     def unmark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Mark the view's table as not finished; a no-op unless it is marked as finished."""

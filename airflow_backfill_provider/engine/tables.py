@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import query_of, row_units_of
 from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.queries import JobQuery
 from airflow_backfill_provider.sources import Source, open_source, reader_of
@@ -128,7 +129,7 @@ class TableOpener:
             view=self.view(job),
             identity=ViewIdentity.of(settings),
             reader=STRATEGIES.named(settings.strategy).reader(context),
-            writer=self.writer(job, settings.shape, settings.upstream, job_rows),
+            writer=self.writer(job, settings.shape, settings.upstream, job_rows, settings.state_columns),
             catalogs=self.catalogs,
         )
 
@@ -163,7 +164,7 @@ class TableOpener:
         """
         job = settings.definition
         reader, placed = self.reader(job, upstream), self.placed(settings, upstream)
-        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed)
+        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed, row_units_of(settings))
 
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
@@ -189,13 +190,24 @@ class TableOpener:
         write_no_checksums(self._spark, written)
         return MaterializedView(self._spark, job.view_location, self._storage_options)
 
-    def writer(self, job: BackfillJob, shape: str, upstream: ResolvedUpstream, job_rows: JobRows) -> ViewWriter:
-        """Return the writer of a job's view."""
+    def writer(
+        self,
+        job: BackfillJob,
+        shape: str,
+        upstream: ResolvedUpstream,
+        job_rows: JobRows,
+        state_columns: Mapping[str, str] = MappingProxyType({}),
+    ) -> ViewWriter:
+        """
+        Return the writer of a job's view.
+
+        :param state_columns: the hidden columns that keep the state of units; none before they are chosen.
+        """
         return SHAPES.named(shape).writer(
             WriterContext(
                 spark=self._spark,
                 job=job,
-                query=JobQuery.of(job, query_of(job), upstream),
+                query=JobQuery.of(job, query_of(job), upstream, state_columns),
                 job_rows=job_rows,
                 view=self.view(job),
             )

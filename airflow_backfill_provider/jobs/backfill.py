@@ -18,12 +18,16 @@ from airflow_backfill_provider.core.epoch.failures import EpochFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
+from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
+from airflow_backfill_provider.jobs.chain_frontier import lacked_since
 from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.store.real_folders import require_apart
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
@@ -138,6 +142,27 @@ class Backfill:
         """
         return creation.require_job(self.job, self.store)
 
+    def require_finished_upstream(self) -> None:
+        """
+        Refuse an upstream that is the view of another job and not finished, if its location is known.
+
+        :raises UpstreamNotFinishedError: with the job and its progress.
+        """
+        if self.job.upstream.is_placed or self.store.created():
+            require_finished(self.upstream.view_at(), self.storage_options)
+
+    def upstream_was_rebuilt(self) -> bool:
+        """
+        Return whether the job reads another job's view, and that one was rebuilt since this job or its rebuild began.
+
+        :raises JobNotCreatedError: if this job was not created.
+        """
+        if self.upstream.view_at() is None:
+            return False
+        growing = self.successor
+        newest = self if growing is None or not growing.store.created() else growing
+        return self.upstream.at().table_id != newest.store.settings().upstream.table_id
+
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """
         Describe the job as it is now.
@@ -157,15 +182,19 @@ class Backfill:
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
         state = self.store.state()
+        feed = self._read_feed(settings, state, barriers, commits)
+        chain = chain_of(feed.view, self.storage_options)
         return ReadBackfill(
             settings=settings,
             state=state,
             barriers=tuple(barriers),
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
-            feed=self._read_feed(settings, state, barriers, commits),
+            feed=feed,
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
+            chain=chain,
+            behind_root=self._behind_root(chain, feed, read_up_to(settings, barriers, commits)),
             **self._read_verifications(settings),
         )
 
@@ -173,6 +202,28 @@ class Backfill:
         """Return why the view is not the one that the last epoch left; empty if it is."""
         ours = [commit for commit in commits if commit.incarnation == settings.incarnation]
         return why_view_is_lost(settings, ours[-1].tables if ours else None, self.storage_options)
+
+    @property
+    def chain(self) -> tuple[ChainedJob, ...]:
+        """The jobs before this one, if its upstream is a view; none if that cannot be read, which the feed tells."""
+        try:
+            return chain_of(self.upstream.view_at(), self.storage_options)
+        except BackfillError:
+            return ()
+
+    def _behind_root(self, chain: Sequence[ChainedJob], feed: ChangeFeed, read: Offset | None) -> BehindRoot | None:
+        """Return how far the view is behind the chain's root; ``None`` if there is no chain, or it is unknown."""
+        if feed.view is None or read is None or not chain or not chain[-1].state or len(chain) == MOST_JOBS:
+            return None
+        try:
+            if feed.latest > read and (since := lacked_since(feed.view, read, self.storage_options)) is not None:
+                return BehindRoot(since)
+            before = Backfill.at(chain[-1].state, self.storage_options).read()
+        except BackfillError:
+            return None
+        if before.chain:
+            return before.behind_root
+        return None if before.feed.unanswered else BehindRoot(before.summary().behind_since)
 
     def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
         """Read the rebuild that grows beside the view, if there is one and its tables are created."""
@@ -232,6 +283,8 @@ class ReadBackfill:
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
     :param verification_problem: why these two are unknown, if they are.
+    :param chain: the jobs before this one, whose views lead to its upstream.
+    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
     """
 
@@ -246,6 +299,8 @@ class ReadBackfill:
     verification_waits: bool = False
     verification_problem: str | None = None
     rebuild: ReadBackfill | None = None
+    chain: tuple[ChainedJob, ...] = ()
+    behind_root: BehindRoot | None = None
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
@@ -271,4 +326,6 @@ class ReadBackfill:
             "verified": self.verified,
             "verification_waits": self.verification_waits,
             "verification_problem": self.verification_problem,
+            "chain": self.chain,
+            "behind_root": self.behind_root,
         }

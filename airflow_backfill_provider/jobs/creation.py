@@ -33,6 +33,7 @@ from airflow_backfill_provider.jobs.beginnings import (
     undone_unless_created,
     undone_unless_used,
 )
+from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.lake.tables.view_identity import view_identity
 from airflow_backfill_provider.shapes import query_of, shape_of
@@ -70,7 +71,7 @@ def create_job(
                 job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
             )
     else:
-        described, resolved, strategy = check_job(job, upstream, engine, frozenset())
+        described, resolved, strategy = check_job(job, store, upstream, engine)
         view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
         with undone_unless_created(job, store, upstream):
             settings = new_settings(
@@ -135,7 +136,7 @@ def rebuild_job(
     """
     before = store.settings()
     require_same_job(job, before, store)
-    described, resolved, strategy = check_job(job, upstream, engine, store.incarnations())
+    described, resolved, strategy = check_job(job, store, upstream, engine)
     view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
     incarnation = new_incarnation()
 
@@ -172,19 +173,18 @@ def rebuild_job(
 
 
 def check_job(
-    job: BackfillJob, upstream: Source, engine: Callable[[], Engine], incarnations: frozenset[str]
+    job: BackfillJob, store: BackfillStore, upstream: Source, engine: Callable[[], Engine]
 ) -> tuple[UpstreamDescription, ResolvedUpstream, Strategy]:
     """
     Check a definition before anything is written.
 
-    :param incarnations: the job's incarnations so far.
     :returns: the upstream as of now, the columns that the job uses, and the strategy.
-    :raises BackfillError: if it cannot be created.
+    :raises BackfillError: if it cannot be created; an unfinished view is no upstream yet.
     """
     described = upstream.at()
-    resolved = resolve_upstream(job, described)
-    strategy = choose_strategy(job, upstream, described).strategy
-    engine().check(job, resolved, described.offset, strategy.name, incarnations)
+    require_finished(described.view, store.storage_options)
+    resolved, strategy = resolve_upstream(job, described), choose_strategy(job, upstream, described).strategy
+    engine().check(job, resolved, described.offset, strategy.name, store.incarnations())
     return described, resolved, strategy
 
 

@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsC
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
 from airflow_backfill_provider.core.job.definition import encoded_key, require_parallelism
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
-from airflow_backfill_provider.core.kinds import SHAPES, require_shape_divides, require_shape_reads
+from airflow_backfill_provider.core.kinds import SHAPES, ShapeLimits
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 from airflow_backfill_provider.jobs.beginnings import cancel_uncreated
@@ -77,7 +77,7 @@ def throttle_job(
         max_rows_per_second=None if isinstance(max_rows_per_second, Unchanged) else max_rows_per_second,
     )
     store = active_store(store)
-    require_shape_reads(SHAPES.named(store.settings().shape), asked.limits)
+    _limits_of(store.settings()).require_speed(asked.limits)
 
     def wanted(settings: JobSettings) -> dict[str, object]:
         target = target_epoch_seconds if target_epoch_seconds is not None else settings.target_epoch_seconds
@@ -101,7 +101,7 @@ def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, cl
     settings = store.settings()
     require_parallelism(parallelism, settings.definition.vnode_count)
     KINDS.named(settings.strategy).require_parallelism(parallelism, settings)
-    require_shape_divides(SHAPES.named(settings.shape), parallelism)
+    _limits_of(settings).require_parallelism(parallelism)
     wanted = _fixed(parallelism=parallelism)
     return _mutate(store, SettingsChange.RESCALE, requested_by, clock, wanted, value=parallelism)
 
@@ -184,6 +184,11 @@ def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
 def _fixed(**fields: object) -> Callable[[JobSettings], Mapping[str, object]]:
     """Return a change of the settings to values that do not depend on those in force."""
     return lambda _: fields
+
+
+def _limits_of(settings: JobSettings) -> ShapeLimits:
+    """Return what the shape of a job's view cannot do, under the job's strategy."""
+    return ShapeLimits(SHAPES.named(settings.shape), settings.job["query"], settings.strategy)
 
 
 def _mutate(

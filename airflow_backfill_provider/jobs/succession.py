@@ -47,7 +47,8 @@ def grow_successor(
     """
     Begin a rebuild that takes the view's place once it is finished; until then the view stays as it is.
 
-    Asking again for the same definition completes what a crash left. Another definition replaces the successor.
+    Asking again for the same definition completes what a crash left. Another definition replaces the successor, and so
+    does the same one over another table at the upstream's location.
 
     :returns: the settings of the successor.
     :raises InvalidJobError: if the job is wrong, or moves the view.
@@ -57,14 +58,14 @@ def grow_successor(
     before = store.settings()
     creation.require_same_job(job, before, store)
     _require_served(before)
-    if kept := job.upstream.kept_for_job:
-        raise InvalidJobError(
-            f"upstream: job {job.name} keeps {kept} with its control tables, and a rebuild beside the view cannot hand "
-            "that over; rebuild without --keep-serving"
-        )
+    require_possible(job)
     wanted = job.model_dump(mode="json")
-    if before.successor is None or before.successor.job != wanted:
-        creation.check_job(job, upstream, engine, store.incarnations())
+    if (
+        before.successor is None
+        or before.successor.job != wanted
+        or _reads_former_table(before.successor, store, upstream)
+    ):
+        creation.check_job(job, store, upstream, engine)
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:
@@ -76,6 +77,25 @@ def grow_successor(
         store.change_settings(change)
         delete_unused(store)
     return create_successor(store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock)
+
+
+def require_possible(job: BackfillJob) -> None:
+    """
+    Refuse a job that cannot be rebuilt beside its view, whatever that view has.
+
+    :raises InvalidJobError: if it keeps something with its control tables that cannot be handed over.
+    """
+    if kept := job.upstream.kept_for_job:
+        raise InvalidJobError(
+            f"upstream: job {job.name} keeps {kept} with its control tables, and a rebuild beside the view cannot hand "
+            "that over; rebuild without --keep-serving"
+        )
+
+
+def _reads_former_table(successor: Successor, store: BackfillStore, upstream: Source) -> bool:
+    """Return whether a successor was created on another table than the one at the upstream's location now."""
+    theirs = store_of(successor, store)
+    return theirs.created() and theirs.settings().upstream.table_id != upstream.at().table_id
 
 
 def create_successor(

@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_backfill_provider.assets import emit, view_assets
+from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from airflow_backfill_provider.hooks.task_run import requester_of
@@ -72,9 +73,10 @@ class BackfillOperator(BaseOperator):
         Open the job for the block, and check that it was created with this definition.
 
         :raises AirflowFailException: if it was not.
+        :raises AirflowSkipException: if it was not, because it waits for the job whose view is its upstream.
         """
         with self.opened() as backfill:
-            backfill.require_created()
+            _require_created(backfill)
             yield backfill
 
     def emit_finish(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
@@ -238,6 +240,14 @@ class SparkBackfillOperator(BackfillOperator):
     def _require_alive(self, application: str) -> None:
         if self._killed:
             raise AirflowException(f"the task was killed before it submitted {application}")
+
+
+def _require_created(backfill: Backfill) -> None:
+    try:
+        backfill.require_created()
+    except JobNotCreatedError:
+        backfill.require_finished_upstream()
+        raise
 
 
 def cancelled_skip(reason: str) -> AirflowSkipException:

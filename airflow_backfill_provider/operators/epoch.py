@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.sdk import Context, XComArg
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_backfill_provider.core.application import epoch_application, epoch_of_application
 from airflow_backfill_provider.core.epoch.announced import committed
@@ -16,9 +17,14 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.giving_up import require_not_given_up
 from airflow_backfill_provider.core.epoch.task_run_epochs import TaskRunEpochs
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError, JobCancelledError
-from airflow_backfill_provider.hooks.progress import current_progress, progress_after
+from airflow_backfill_provider.core.errors import (
+    ConcurrentUpdateError,
+    EpochFailedError,
+    JobCancelledError,
+    UpstreamReplacedError,
+)
 from airflow_backfill_provider.hooks.task_run import empty_interval_warning, is_manual, requester_of, until_of
+from airflow_backfill_provider.jobs.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator, cancelled_skip
 from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
@@ -56,6 +62,20 @@ class _InjectingOperator(EpochReportingOperator):
         if not is_manual(context):
             raise cancelled_skip(str(error)) from error
 
+    @contextmanager
+    def serving(self, backfill: Backfill) -> Iterator[None]:
+        """
+        Skip the task if only the rebuild that grows beside the view can go on, because the upstream is another table.
+
+        :raises AirflowSkipException: if so; the rebuild, which comes after this task, takes the view's place later.
+        """
+        try:
+            yield
+        except UpstreamReplacedError as error:
+            if backfill.successor is None:
+                raise
+            raise AirflowSkipException(f"the view in service is not kept fresh: {error}") from error
+
 
 class InjectBarrierOperator(_InjectingOperator):
     """
@@ -77,12 +97,13 @@ class InjectBarrierOperator(_InjectingOperator):
             self.begin_announcing(context, backfill)
             self.warn_of_empty_interval(context)
             try:
-                injection = protocol.inject_barrier(
-                    store=backfill.store,
-                    upstream=backfill.upstream,
-                    requester=requester_of(context),
-                    until=until_of(context),
-                )
+                with self.serving(backfill):
+                    injection = protocol.inject_barrier(
+                        store=backfill.store,
+                        upstream=backfill.upstream,
+                        requester=requester_of(context),
+                        until=until_of(context),
+                    )
             except JobCancelledError as error:
                 self.skip_unless_manual(context, error)
                 raise
@@ -162,7 +183,8 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         """
         self.begin_announcing(context, backfill)
         try:
-            return self._run_own(backfill, context)
+            with self.serving(backfill):
+                return self._run_own(backfill, context)
         except JobCancelledError as error:
             # The epochs of others may be committed after their task runs failed.
             if not self.announce(context, backfill):

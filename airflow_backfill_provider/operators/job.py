@@ -34,6 +34,8 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     Returns the job's settings in force. The XCom ``backfill_job`` holds the definition, for the pages.
 
+    If the upstream is the view of another job, which has not finished it, the task is skipped.
+
     If a task of :class:`~airflow_backfill_provider.operators.approval.ApproveBackfillOperator` is upstream, this
     creates only the definition that the task asked about.
     """
@@ -49,12 +51,10 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
                 first = backfill.store.settings_history()[0]
                 self.log.info("job %s was created by %s", backfill.job.name, first.requested_by)
             else:
+                backfill.require_finished_upstream()
                 submit(self, backfill, "create", context)
             settings = backfill.require_created()
             Announcing(backfill.store, context["ti"].dag_id).begin()
-            # The upstream of a cancelled job may be gone.
-            if not settings.cancelled and (unfinished := backfill.upstream.at().unfinished):
-                self.log.warning("%s", unfinished)
         return settings_summary(settings)
 
     def _require_approved(self, backfill: Backfill, context: Context) -> None:
@@ -96,6 +96,7 @@ class RebuildBackfillOperator(SparkBackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Rebuild the job."""
         with self.opened() as backfill:
+            backfill.require_finished_upstream()
             submit(self, backfill, "rebuild-keep-serving" if self.keep_serving else "rebuild", context)
             settings = backfill.require_created()
         return settings_summary(settings)

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.epoch.announced import CommittedEpoch
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.giving_up import require_not_given_up
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
-from airflow_backfill_provider.hooks.progress import current_progress, progress_after
+from airflow_backfill_provider.jobs.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator, cancelled_skip
 from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator

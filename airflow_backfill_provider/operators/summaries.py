@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.epoch.announced import CommittedEpoch
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.hooks.progress import progress_after
+from airflow_backfill_provider.jobs.progress import progress_after
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.jobs.backfill import Backfill

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamRefusedError, UpstreamUnavailableError
+from airflow_backfill_provider.core.status.chain import waits_for
 from airflow_backfill_provider.core.status.job_status import JobSummary, splits_of
 from airflow_backfill_provider.core.status.split_status import SplitStatus
 from airflow_backfill_provider.core.status.vnode_cells import VnodeCell, vnode_cells
@@ -40,6 +41,7 @@ class JobReading:
     :param token: a value that changes whenever the pages have something new to show.
     :param created: whether the job has control tables.
     :param summary: the job's progress; ``None`` if it was not created.
+    :param waits_for: if the job is not created, which job has to finish the view that this one reads; empty if none.
     :param cells: the map of the vnodes.
     :param splits: the progress of each split of the upstream.
     :param shared_position: whether positions are keys, so that all vnodes share one.
@@ -48,6 +50,7 @@ class JobReading:
     token: str
     created: bool
     summary: JobSummary | None = None
+    waits_for: str = ""
     cells: tuple[VnodeCell, ...] = ()
     splits: tuple[SplitStatus, ...] = ()
     shared_position: bool = False
@@ -108,7 +111,7 @@ class ObservedJob:
                 return self.last
             versions = self._versions()
             read = self._read.get(versions, self._read_now)
-            self.last = self._reading.get(versions, lambda: _reading(versions, read, self._clock))
+            self.last = self._reading.get(versions, lambda: self._reading_of(versions, read))
             self._looked = time.monotonic()
             return self.last
 
@@ -149,6 +152,9 @@ class ObservedJob:
         beside = () if self._beside is None else self._beside.latest()
         return digest([*self._tables.latest(), *beside, seen])
 
+    def _reading_of(self, versions: str, read: ReadBackfill | None) -> JobReading:
+        return _reading_before(versions, self._backfill) if read is None else _reading(versions, read, self._clock)
+
     def _read_now(self) -> ReadBackfill | None:
         read = _read(self._backfill)
         successor = None if read is None else self._backfill.successor_by(read.settings)
@@ -169,9 +175,13 @@ def _read(backfill: Backfill) -> ReadBackfill | None:
     return backfill.read()
 
 
-def _reading(versions: str, read: ReadBackfill | None, clock: Clock) -> JobReading:
-    if read is None:
-        return JobReading(token=versions, created=False)
+def _reading_before(versions: str, backfill: Backfill) -> JobReading:
+    """Return the reading of a job that is not created."""
+    waiting = waits_for(backfill.chain)
+    return JobReading(token=digest([versions, waiting]), created=False, waits_for=waiting)
+
+
+def _reading(versions: str, read: ReadBackfill, clock: Clock) -> JobReading:
     summary = read.summary(clock)
     return JobReading(
         token=digest([versions, summary.warnings]),

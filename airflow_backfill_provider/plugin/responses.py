@@ -57,6 +57,7 @@ class JobRow(_Response):
     :param dag_ids: the job's DAGs that the user may read.
     :param problem: why the job's tables cannot be read.
     :param summary: the job's progress as of the last reading.
+    :param waits_for: if the job is not created, which job has to finish its view: ``waits for paid_orders, 43 %``.
     """
 
     name: str
@@ -64,6 +65,7 @@ class JobRow(_Response):
     state: JobState
     problem: str | None
     summary: JobSummary | None
+    waits_for: str = ""
 
     @classmethod
     def of(cls, job: RegisteredJob, observation: Observation) -> JobRow:
@@ -75,6 +77,7 @@ class JobRow(_Response):
             state=_state(observation),
             problem=observation.problem,
             summary=summary,
+            waits_for=observation.reading.waits_for if observation.reading else "",
         )
 
     @property

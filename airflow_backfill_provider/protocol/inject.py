@@ -20,6 +20,8 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import may_wait
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
+from airflow_backfill_provider.jobs.chain import require_finished
+from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
@@ -82,6 +84,7 @@ def inject_barrier(
         its ``data_interval_end``.
     :raises JobCancelledError: if the job was cancelled and no pinned epoch is left to complete.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
+    :raises UpstreamNotFinishedError: if the upstream is the view of another job, which has not finished it.
     :raises MaterializedViewError: if there is nothing to do, but the view is gone or another one.
     """
     for _ in range(_INJECTIONS):
@@ -177,7 +180,7 @@ def _planned_barrier(
 ) -> tuple[Barrier | None, str]:
     """Return what :func:`_next_barrier` does, without a look at the view."""
     store, upstream = tables.store, tables.upstream
-    newest, covered = _newest(upstream, inputs, until)
+    newest, covered = _newest(tables, inputs, until)
     if newest is None:
         return None, covered
     limit = next_limit(
@@ -190,6 +193,10 @@ def _planned_barrier(
         changes=inputs.new_records,
     )
     described = upstream.at(inputs.window_end(upstream, newest, limit.rows))
+    view = described.view if described.offset == newest else upstream.view_at(newest)
+    if view is not None and not view.is_finished:
+        require_finished(upstream.view_at(), store.storage_options)
+        return None, f"the upstream is a view that was not finished as of offset {newest}"
     described.require_same_table(inputs.settings.upstream)
     described.require_as_created(inputs.settings.upstream)
     reads_changes = inputs.settings.needs_changes
@@ -217,18 +224,19 @@ def _planned_barrier(
     return next_barrier(inputs, decided, window, requester=requester, now=now), idle
 
 
-def _newest(upstream: Source, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
+def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
     """
     Return the newest offset that the next window may end at, or why there is no window.
 
     :raises UpstreamError: if the upstream was replaced.
     """
+    upstream, storage_options = tables.upstream, tables.store.storage_options
     settings, from_offset = inputs.settings, inputs.from_offset
     upstream.note_read(inputs.read_of_splits)
     upstream.refresh()
     if inputs.reached_point is not None:
         upstream.require_same_history(inputs.reached_point)
-    to_offset = upstream.latest() if until is None else upstream.offset_at(until)
+    to_offset = upstream.latest() if until is None else offset_as_of(upstream, until, storage_options)
     if to_offset is not None:
         to_offset = upstream.not_before(to_offset, from_offset)
     anyway = inputs.brings_first_rows or (inputs.repair and inputs.previous is not None)

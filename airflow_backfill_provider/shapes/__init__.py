@@ -1,6 +1,8 @@
 """The seam of shapes: what a query makes of rows, and the registered shapes."""
 
-from typing import cast
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -9,6 +11,10 @@ from airflow_backfill_provider.shapes.full import Full
 from airflow_backfill_provider.shapes.group import Group
 from airflow_backfill_provider.shapes.queries import ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.spark.row_units import RowUnits
 
 KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)
 """All shapes. A query has the first one that accepts it, of those that can refresh as the job asks."""
@@ -28,4 +34,9 @@ def query_of(job: BackfillJob) -> ShapedQuery:
     return shape_of(job).query(job.query)
 
 
-__all__ = ["KINDS", "Shape", "ShapedQuery", "query_of", "shape_of"]
+def row_units_of(settings: JobSettings) -> RowUnits | None:
+    """Return how the unit of each row of a job is found, if its strategy reads history unit by unit."""
+    return cast("RowUnits | None", kinds.row_units(settings))
+
+
+__all__ = ["KINDS", "Shape", "ShapedQuery", "query_of", "row_units_of", "shape_of"]

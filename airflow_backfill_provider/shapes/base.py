@@ -134,6 +134,17 @@ class ViewWriter(ABC):
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
 
+    def state(self) -> Mapping[str, str]:
+        """
+        Return the hidden columns that the view needs to keep the state of its units; by default none.
+
+        This is asked once, before the job is created. The settings pin the columns, and the query has them from then on
+        (:meth:`ShapedQuery.with_state`).
+
+        :returns: name → SQL over the rows of a unit.
+        """
+        return {}
+
     def keys(self, view: DataFrame) -> DataFrame:
         """
         Return the upstream's keys of a view's rows, under the names of the key columns.
@@ -207,7 +218,13 @@ class ViewWriter(ABC):
 
 
 class Shape(ABC):
-    """A kind of query, and how its view is written."""
+    """
+    A kind of query, and how its view is written.
+
+    Under strategies that read history unit by unit (``Strategy.reads_units``), :attr:`only_visibility`,
+    :attr:`single_part` and :attr:`whole_history` do not hold for queries that tell the unit of each row
+    (:attr:`ShapedQuery.has_row_units`).
+    """
 
     name: ClassVar[str]
     """The shape's name."""

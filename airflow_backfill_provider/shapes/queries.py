@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.scan.keys import KeyOrder
@@ -12,6 +13,7 @@ from airflow_backfill_provider.core.scan.keys import KeyOrder
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.spark.row_units import RowUnits
 
 OF_ROWS = frozenset(
     {
@@ -83,12 +85,14 @@ class Upkeep:
     :param reason: why it is used.
     :param reads: what an epoch with changes reads.
     :param writes: what it writes.
+    :param reads_all: whether it reads all rows of the upstream.
     """
 
     technique: str
     reason: str
     reads: str
     writes: str
+    reads_all: bool = True
 
 
 class ShapedQuery(ABC):
@@ -108,6 +112,33 @@ class ShapedQuery(ABC):
     @property
     def has_steps(self) -> bool:
         """Whether the query may rename columns in subqueries."""
+        return False
+
+    def with_state(self, columns: Mapping[str, str]) -> ShapedQuery:
+        """
+        Return the query with hidden columns that keep the state of units, as the job's settings pin them.
+
+        :param columns: name → SQL over the rows of a unit; none for most shapes; see :meth:`ViewWriter.state`.
+        """
+        del columns
+        return self
+
+    def upkeep(self, *, created: bool) -> Upkeep | None:
+        """
+        Return how a finished view is kept up to date; by default nothing is told: each changed row is merged.
+
+        :param created: whether the job was created, so that the technique is chosen.
+        """
+        del created
+        return None
+
+    @property
+    def has_row_units(self) -> bool:
+        """
+        Whether units are groups of rows, and each row tells its unit, so that a strategy can read whole units.
+
+        Needs :attr:`Shape.pins_columns`, because positions have the types of units. By default not.
+        """
         return False
 
     @abstractmethod
@@ -172,8 +203,13 @@ class ShapedQuery(ABC):
         del available
         return ()
 
-    def upkeep(self) -> Upkeep | None:
-        """Return how a finished view is kept up to date; by default nothing is told: each changed row is merged."""
+    def row_units(self, settings: JobSettings) -> RowUnits | None:
+        """
+        Return how the unit of each row is found; ``None``, the default, if :attr:`has_row_units` is false.
+
+        A job that is only planned has no pinned columns, so its units have no order.
+        """
+        del settings
         return None
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
@@ -209,9 +245,19 @@ class JobQuery:
     upstream_names: frozenset[str]
 
     @classmethod
-    def of(cls, job: BackfillJob, query: ShapedQuery, upstream: ResolvedUpstream) -> JobQuery:
-        """Return a job's query over its upstream as of the job's creation."""
-        return cls(query, tuple(column.column for column in job.upstream.key), upstream.names)
+    def of(
+        cls,
+        job: BackfillJob,
+        query: ShapedQuery,
+        upstream: ResolvedUpstream,
+        state_columns: Mapping[str, str] = MappingProxyType({}),
+    ) -> JobQuery:
+        """
+        Return a job's query over its upstream as of the job's creation.
+
+        :param state_columns: as in :meth:`ShapedQuery.with_state`.
+        """
+        return cls(query.with_state(state_columns), tuple(column.column for column in job.upstream.key), upstream.names)
 
     @property
     def text(self) -> str:

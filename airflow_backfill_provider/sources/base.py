@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
@@ -165,6 +166,21 @@ class Source(ABC):
 
         :raises UpstreamNotFoundError: if there is no readable upstream or no such offset.
         """
+
+    def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
+        """
+        Return the view and its job if the upstream is another job's materialized view; by default ``None``: it is none.
+
+        :param offset: as of which offset; by default the newest.
+        :raises UpstreamNotFoundError: if there is no readable upstream or no such offset.
+        """
+        del offset
+        return None
+
+    def offset_of_version(self, version: int) -> Offset | None:
+        """Return a version of the view of :meth:`view_at` as an offset; ``None`` if offsets are no versions of it."""
+        del version
+        return None
 
     @abstractmethod
     def watermark(self, offset: Offset) -> dt.datetime:
@@ -322,11 +338,7 @@ class Source(ABC):
         """
 
     def largest_group(self, offset: Offset, columns: Sequence[str]) -> int | None:
-        """
-        Return how many rows the largest group by some columns has as of an offset, without Spark; for the dry run.
-
-        :returns: ``None``, the default, if that cannot be known, or not in seconds.
-        """
+        """Return the rows of the largest group by some columns, without Spark; ``None`` if that takes too long."""
         del offset, columns
         return None
 

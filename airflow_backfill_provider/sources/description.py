@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.job.upstream import KeyColumn
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.scan.offset import Offset
 
@@ -27,7 +28,7 @@ class UpstreamDescription:
         :meth:`Source.require_same_history`.
     :param types: column → Spark's JSON name of its type: ``long``, ``string``, ``decimal(20,2)``; nested types as JSON.
     :param physical_names: column → its name in storage, where that differs.
-    :param unfinished: a message if the upstream is itself a job's view that is not finished; otherwise empty.
+    :param view: the view and its job if the upstream is another job's materialized view; ``None`` if it is none.
     """
 
     location: str
@@ -35,7 +36,7 @@ class UpstreamDescription:
     table_id: str
     types: Mapping[str, str]
     physical_names: Mapping[str, str] = field(default_factory=dict)
-    unfinished: str = ""
+    view: UpstreamView | None = None
 
     @property
     def pinned(self) -> Mapping[str, str]:
@@ -145,12 +146,17 @@ class UpstreamDescription:
 
         :raises UpstreamReplacedError: if the upstream's id differs.
         """
-        if other := other_table(self.location, self.table_id, upstream.table_id):
+        if other := other_table(self.location, self.table_id, upstream.table_id, self.view):
             raise UpstreamReplacedError(f"{other}; rebuild the job to backfill from the new table")
 
 
-def other_table(location: str, found: str, created_on: str) -> str:
-    """Return a message if an upstream is not the one that the job was created on; otherwise an empty text."""
-    return (
-        "" if found == created_on else f"{location} holds table {found}, but the job was created on table {created_on}"
-    )
+def other_table(location: str, found: str, created_on: str, view: UpstreamView | None = None) -> str:
+    """
+    Return a message if an upstream is not the one that the job was created on; otherwise an empty text.
+
+    :param view: the view and its job if the upstream is another job's materialized view.
+    """
+    if found == created_on:
+        return ""
+    why = f", because job {view.job} rebuilt its view, and this job is downstream of it" if view else ""
+    return f"{location} holds table {found}, but the job was created on table {created_on}{why}"

@@ -22,11 +22,13 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.scan import with_key
 from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.created_types import as_created
 from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping
+from airflow_backfill_provider.spark.row_units import RowUnits, with_units
 
 HASHES_IN_MEMORY = 25_000_000
 """The most key hashes, of eight bytes each, that are counted in the driver's memory; it needs three times as much."""
@@ -53,6 +55,8 @@ class JobRows:
     :param keys: the job's range of keys.
     :param placed: reads the rows as of the offset that the job starts after, with the columns of positions, if the
         upstream itself does not have these columns.
+    :param units: how the unit of each row is found, if rows are placed by the vnode and the columns of their units.
+        Then only rows that belong to a unit are the job's.
     """
 
     location: str
@@ -65,6 +69,7 @@ class JobRows:
     vnodes: frozenset[int]
     keys: KeyRange
     placed: PlacedRows | None = field(default=None, compare=False, repr=False)
+    units: RowUnits | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -74,6 +79,7 @@ class JobRows:
         upstream: ResolvedUpstream,
         scan: KeyOrder | None = None,
         placed: PlacedRows | None = None,
+        units: RowUnits | None = None,
     ) -> Self:
         """
         Return the rows that belong to a job.
@@ -81,6 +87,7 @@ class JobRows:
         :param upstream: the upstream's columns as of the job's creation.
         :param scan: the order of positions; by default the key's order.
         :param placed: reads the rows with the columns of positions, if the upstream does not have these columns.
+        :param units: how the unit of each row is found, if rows are placed by their units.
         """
         types = {found.name: found.type for found in upstream.columns}
         key = KeyOrder(
@@ -101,6 +108,7 @@ class JobRows:
             vnodes=job.vnodes,
             keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
             placed=placed,
+            units=units,
         )
 
     @property
@@ -119,9 +127,14 @@ class JobRows:
         return self.own.vnode in self.scan.names
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def identity(self) -> KeyOrder:
         """The columns that identify a row among those that are read: the key, after the vnode if it has a position."""
-        return (self.own.vnode, *self.key.names) if self.has_vnode_positions else self.key.names
+        return with_key(self.scan, self.key) if self.has_vnode_positions else self.key
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The columns beside the used ones that say where a row lies: vnode and unit, if these have positions."""
+        return tuple(name for name in self.identity.names if name not in self.types)
 
     @property
     def names(self) -> frozenset[str]:
@@ -141,10 +154,12 @@ class JobRows:
     @property
     def key_spans_vnodes(self) -> bool:
         """Whether rows with one key may lie in several vnodes, each with its own position."""
-        return self.has_vnode_positions and not set(self.distribution_key) <= set(self.key.names)
+        # A row that moves to another unit is another row there, so its key need identify it only within a unit.
+        by_row = self.has_vnode_positions and self.units is None
+        return by_row and not set(self.distribution_key) <= set(self.key.names)
 
     def at(self, offset: Offset) -> DataFrame:
-        """Return the used columns and the vnode as of an offset."""
+        """Return the used columns, the vnode, and the unit if it has a position, as of an offset."""
         return self._select(self.reader.rows(offset))
 
     def at_start(self) -> DataFrame:
@@ -218,10 +233,14 @@ class JobRows:
     def _select(self, rows: DataFrame, *extra: str) -> DataFrame:
         """Select the job's rows and columns."""
         vnode = self.own.vnode
-        rows = rows.select(*as_created(rows, self.types), *extra).withColumn(vnode, self.vnode_of({}))
-        if self.is_restricted:
-            rows = rows.filter(F.col(vnode).isin(sorted(self.vnodes)))
-        return rows if self.keys == EVERYTHING else rows.filter(without_data_skipping(within(self.key, self.keys)))
+        rows = rows.select(*as_created(rows, self.types), *extra)
+        if self.keys != EVERYTHING:
+            rows = rows.filter(without_data_skipping(within(self.key, self.keys)))
+        if self.units is not None:
+            rows = with_units(self.units, rows)
+            return rows.withColumn(vnode, self._hashed(map(column, self.units.order.names)))
+        rows = rows.withColumn(vnode, self.vnode_of({}))
+        return rows.filter(F.col(vnode).isin(sorted(self.vnodes))) if self.is_restricted else rows
 
     def vnode_of(self, renamed: Mapping[str, str]) -> Column:
         """
@@ -236,7 +255,10 @@ class JobRows:
             else column(renamed.get(name, name))
             for name in self.distribution_key
         ]
-        return F.pmod(F.hash(*hashed), F.lit(self.vnode_count))
+        return self._hashed(hashed)
+
+    def _hashed(self, values: Iterable[Column]) -> Column:
+        return F.pmod(F.hash(*values), F.lit(self.vnode_count))
 
     def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:
         """

@@ -84,7 +84,7 @@ class KeyRemoval:
         refusal = refuse_match(self._keys, self._own.appeared) if self._measured.some_appeared else ""
         merge_into(
             self._table,
-            broadcast_if_few(self._changed, self._measured.through),
+            broadcast_if_few(self._changed, self._measured.through, self._measured.key_bytes),
             same_keys(self._keys, self._measured.has_nulls),
             f"{refusal}{REMOVE}",
             CHANGES_REMOVAL,

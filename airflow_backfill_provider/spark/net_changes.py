@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.shared.balanced import sum_of
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows, literal
+from airflow_backfill_provider.spark.small_changes import bytes_of
 
 _UPSERTS = ("insert", "update_postimage")
 
@@ -45,6 +46,7 @@ class MeasuredChanges:
     :param some_doubtful: whether the upstream had several rows of any of the keys at some time.
     :param has_nulls: for each key column, whether it is null in any change.
     :param key_bytes: bytes of all texts and binary values in the keys of the changes that apply to the view.
+    :param value_bytes: bytes of all values without a fixed width in these changes, keys included.
     """
 
     through: int
@@ -54,40 +56,43 @@ class MeasuredChanges:
     some_doubtful: bool
     has_nulls: tuple[bool, ...]
     key_bytes: int
+    value_bytes: int
 
 
-NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0)
+NO_CHANGES = MeasuredChanges(
+    0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=(), key_bytes=0, value_bytes=0
+)
 
 
 def net_changes(
     rows: JobRows, after: Offset, up_to: Offset, wanted: Column, old_columns: Sequence[str] = ()
 ) -> DataFrame:
     """
-    Return the net changes in ``(after, up_to]``: per key, or per vnode and key.
+    Return the net changes in ``(after, up_to]``: per key, or per vnode and key, or per vnode, unit and key.
 
     The latest offset wins. At one offset, an insert or a postimage wins over a delete or a preimage: an update that
     changes the key is a delete of the old key and an insert of the new one, unless the same commit also writes the old
-    key (a swap). An update that moves a row to another vnode is a delete in one and an insert in the other.
+    key (a swap). An update that moves a row to another vnode or unit is a delete in one and an insert in the other.
 
     :param wanted: the condition for the changes to read.
     :param old_columns: the used columns whose values before the window are needed; see :func:`old_images`.
-    :returns: the used columns as of ``up_to``, and of the package's own columns: ``vnode`` if the scan's order has it;
-        ``is_upsert``, or else the row is deleted and only its key columns count; ``appeared`` if the row did not exist
-        before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads, if there are
-        ``old_columns``.
+    :returns: the used columns as of ``up_to``, and of the package's own columns: ``vnode`` and the unit if the scan's
+        order has them; ``is_upsert``, or else the row is deleted and only its key columns count; ``appeared`` if the
+        row did not exist before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads,
+        if there are ``old_columns``.
     """
     own = rows.own
     feed = rows.changes(after, up_to).filter(wanted)
     if rows.reader.appends_only:
         return _appended(rows, feed, old_columns)
     keys = [column(name) for name in rows.key.names]
-    identity = [column(name) for name in rows.identity]
-    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
+    identity = [column(name) for name in rows.identity.names]
+    places = [column(name) for name in rows.places]
     offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
     image = F.col(own.named(_IMAGE))
     changes = feed.select(
         *_values(rows, old_columns),
-        *vnode,
+        *places,
         offset,
         _is_upsert(rows).alias(own.is_upsert),
         _image_of(rows).alias(own.named(_IMAGE)),
@@ -127,7 +132,7 @@ def net_changes(
     )
     return counted.filter(F.col(own.named("is_last"))).select(
         *map(column, rows.columns),
-        *vnode,
+        *places,
         own.is_upsert,
         own.appeared,
         *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
@@ -138,10 +143,9 @@ def net_changes(
 def _appended(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
     """Return the net changes if each is the insert of a new key: nothing is to be netted, so nothing is shuffled."""
     own = rows.own
-    vnode = [F.col(own.vnode)] if rows.has_vnode_positions else []
     return feed.select(
         *map(column, rows.columns),
-        *vnode,
+        *map(column, rows.places),
         F.lit(True).alias(own.is_upsert),
         F.lit(True).alias(own.appeared),
         F.lit(True).alias(own.named(KEY_APPEARED)),
@@ -245,6 +249,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
         F.some(F.col(own.appeared) | F.col(own.named(KEY_APPEARED))).alias("appeared"),
         F.array(*(F.some(column(name).isNull()) for name in rows.key.names)).alias("has_nulls"),
         F.sum(F.when(visible, _text_bytes(rows))).alias("key_bytes"),
+        F.sum(F.when(visible, bytes_of(rows.types))).alias("value_bytes"),
     ).first()
     if total is None or not total["rows"]:
         return NO_CHANGES
@@ -257,6 +262,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
         some_doubtful=bool(total["doubles"]),
         has_nulls=tuple(total["has_nulls"]),
         key_bytes=int(total["key_bytes"] or 0),
+        value_bytes=int(total["value_bytes"] or 0),
     )
 
 

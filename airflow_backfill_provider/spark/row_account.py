@@ -105,8 +105,8 @@ class RowAccount:
         """Return whether a number of rows agrees with the upstream's, so that it need not be counted again."""
         if barrier.parts and barrier.completes:
             return False
-        if not (self.rows.has_key_positions or barrier.completes):
-            # Statistics of files don't cover vnodes.
+        if self.rows.units is not None or not (self.rows.has_key_positions or barrier.completes):
+            # Statistics of files don't cover vnodes, and don't say which rows a query leaves out.
             return True
         return rows in self.bounds(offset, ranges)
 

@@ -9,16 +9,21 @@ the changed keys, written into the merge's condition, excludes them when the fil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.sources.shared.balanced import sum_of
 from airflow_backfill_provider.sources.shared.by_key import column
 
 MOST_VALUES_SENT = 2_000_000
 """The most values (rows times columns) of changes that are sent to every executor: some ten megabytes."""
+
+MOST_BYTES_SENT = 32 * 1024 * 1024
+"""The most bytes of texts and other values without a fixed width in these changes. An engine holds a few copies."""
 
 MOST_KEYS = 20_000
 """The most keys in a filter; Delta stores the condition in its log, with some three bytes for each key."""
@@ -28,14 +33,34 @@ BITS_PER_KEY = 8
 
 _WORD = 64
 
+_TEXTS = {"string", "binary"}
+_FIXED_WIDTH = re.compile(r"boolean|byte|short|integer|long|float|double|date|timestamp(_ntz)?|decimal\(.*\)|void")
 
-def broadcast_if_few(changes: DataFrame, rows: int) -> DataFrame:
+
+def broadcast_if_few(changes: DataFrame, rows: int, value_bytes: int) -> DataFrame:
     """
-    Return changes with a hint to send them to every executor, if they are few enough.
+    Return changes with a hint to send them to every executor, if they are few and narrow enough.
 
     :param rows: the number of changes.
+    :param value_bytes: what their values take; see :func:`bytes_of`.
     """
-    return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
+    is_small = rows * len(changes.columns) <= MOST_VALUES_SENT and value_bytes <= MOST_BYTES_SENT
+    return changes.hint("broadcast") if is_small else changes
+
+
+def bytes_of(types: Mapping[str, str]) -> Column:
+    """
+    Return about how many bytes a row's texts and other values without a fixed width take.
+
+    :param types: the columns and their types, as Delta writes them; nested types as JSON.
+    """
+    return sum_of([_bytes_of(column(name), kind) for name, kind in types.items() if not _FIXED_WIDTH.fullmatch(kind)])
+
+
+def _bytes_of(value: Column, kind: str) -> Column:
+    # A nested value has no length of its own; its text takes about as much.
+    sized = value if kind in _TEXTS else value.cast("string")
+    return F.coalesce(F.octet_length(sized).cast("long"), F.lit(0))
 
 
 def key_filter(changes: DataFrame, keys: Mapping[str, str], relation: str) -> str:

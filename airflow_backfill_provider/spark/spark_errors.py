@@ -42,6 +42,9 @@ from airflow_backfill_provider.spark.spark_messages import (
     safe_message,
 )
 
+_PHASE_OF_A_QUERY = re.compile(r"The Spark SQL phase (analysis|optimization|planning) failed with an internal error")
+"""What Spark says if a part of it that works on a query's plan fails by a bug."""
+
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """The error that a merge raises if the upstream inserted a key that already existed."""
 
@@ -187,6 +190,14 @@ def query_errors() -> Iterator[None]:
         raise InvalidJobError(f"query: syntax error: {first_line(error)}") from error
     except AnalysisException as error:
         raise InvalidJobError(f"query: {first_line(error)}") from error
+    except (PySparkException, Py4JError) as error:
+        if not (failed := _PHASE_OF_A_QUERY.search(str(error))):
+            raise
+        # Rows play no part yet, so a retry fails in the same way.
+        raise InvalidJobError(
+            f"query: Spark fails on it with an internal error of its own, in its {failed[1]}; write it in another way "
+            "(leave out one expression after the other to find what Spark fails on)"
+        ) from error
 
 
 @contextmanager

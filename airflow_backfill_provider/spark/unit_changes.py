@@ -6,7 +6,7 @@ Rows of a unit that stay as they are get neither, so that a reader of the view's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,9 +14,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.scan.columns import OwnColumns, own_columns
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
 from airflow_backfill_provider.spark.row_hash import row_hash
+from airflow_backfill_provider.spark.small_changes import bytes_of
 
 _IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
 _IS_TOMBSTONE, _HASH = "is_tombstone", "hash"
@@ -32,6 +35,7 @@ class UnitChanges:
     :param hashed: the name of the column with the hash of the view's row that a tombstone removes.
     :param removed: the number of tombstones.
     :param written: the number of new rows.
+    :param value_bytes: bytes of all values without a fixed width.
     :param has_nulls: for each column of a unit, whether it is null in any tombstone.
     :param has_several: whether the view has several rows of any unit that has a tombstone.
     """
@@ -41,6 +45,7 @@ class UnitChanges:
     hashed: str
     removed: int
     written: int
+    value_bytes: int
     has_nulls: tuple[bool, ...]
     has_several: bool
 
@@ -87,10 +92,10 @@ def unit_changes(view: DataFrame, fresh: DataFrame, touched: DataFrame, units: S
             own.named(_HASH),
             own.named(_HAS_SEVERAL),
         )
-        .persist()
+        .persist(KEPT)
     )
     try:
-        yield _measured(rows, units, own)
+        yield _measured(rows, units, own, TableSchema.of(view.schema.json()).types)
     finally:
         rows.unpersist()
 
@@ -127,11 +132,12 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
     )
 
 
-def _measured(rows: DataFrame, units: Sequence[str], own: OwnColumns) -> UnitChanges:
+def _measured(rows: DataFrame, units: Sequence[str], own: OwnColumns, types: Mapping[str, str]) -> UnitChanges:
     is_tombstone = F.col(own.named(_IS_TOMBSTONE))
     total = rows.agg(
         F.count_if(is_tombstone).alias("removed"),
         F.count_if(~is_tombstone).alias("written"),
+        F.sum(bytes_of(types)).alias("value_bytes"),
         F.coalesce(F.some(is_tombstone & F.col(own.named(_HAS_SEVERAL))), F.lit(False)).alias("has_several"),
         *(
             F.coalesce(F.some(is_tombstone & column(unit).isNull()), F.lit(False)).alias(f"null_{number}")
@@ -144,6 +150,7 @@ def _measured(rows: DataFrame, units: Sequence[str], own: OwnColumns) -> UnitCha
         hashed=own.named(_HASH),
         removed=total["removed"],
         written=total["written"],
+        value_bytes=total["value_bytes"] or 0,
         has_nulls=tuple(total[f"null_{number}"] for number in range(len(units))),
         has_several=total["has_several"],
     )

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.core.scan.columns import OwnColumns
 from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.lake.tables.remains import create_clause
+from airflow_backfill_provider.lake.tables.view_feed import feed_of_finished
 from airflow_backfill_provider.lake.tables.view_identity import (
     FINISHED_PROPERTY,
     ViewIdentity,
@@ -46,6 +47,8 @@ from airflow_backfill_provider.spark.stamps import (
 )
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
+
+_UNFINISHED = {FINISHED_PROPERTY: "false"}
 
 
 class MaterializedView:
@@ -120,9 +123,9 @@ class MaterializedView:
         if names_to_map(schema):
             properties = {"delta.columnMapping.mode": "name", **properties}
         ours = identifying_properties(identity, finished=first_rows is not None)
-        assignments = ", ".join(
-            f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
-        )
+        if first_rows is not None:
+            ours |= feed_of_finished(properties, schema.names)
+        assignments = _assignments({**properties, **ours})
         verb = "REPLACE TABLE" if found is not None else create_clause(self.path, self.storage_options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
@@ -138,20 +141,25 @@ class MaterializedView:
         reached(CrashPoint.AFTER_CREATION_COMMIT)
         self.require_usable(identity.job, incarnations)
 
-    def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
-        """Mark the view as finished, unless it is already."""
+    def mark_finished(self, identity: ViewIdentity, epoch: int, given: Mapping[str, str] | None = None) -> None:
+        """
+        Mark the view as finished, unless it is already, and switch its change feed on in the same commit.
+
+        :param given: the table properties in the job's definition, which may keep the feed off.
+        """
         if self._is_finished(identity) is not False:
             return
         remove_staged(self.path, identity.incarnation, before=epoch + 1)
-        self._set_finished("true", identity, epoch)
+        feed = feed_of_finished(given or {}, self.table.read().columns)
+        self._set_properties({FINISHED_PROPERTY: "true", **feed}, identity, epoch)
         if self.identity() != identity:
             # A rebuild came between check and write, so this marked the new view by mistake.
-            self._set_finished("false", identity, epoch)
+            self._set_properties(_UNFINISHED, identity, epoch)
 
     def unmark_finished(self, identity: ViewIdentity, epoch: int) -> None:
         """Mark the view as not finished, if it is marked as finished."""
         if self._is_finished(identity):
-            self._set_finished("false", identity, epoch)
+            self._set_properties(_UNFINISHED, identity, epoch)
 
     def _is_finished(self, identity: ViewIdentity) -> bool | None:
         """Return whether the table is marked as finished; ``None`` if it is not the incarnation's."""
@@ -160,9 +168,9 @@ class MaterializedView:
             return None
         return properties.get(FINISHED_PROPERTY) == "true"
 
-    def _set_finished(self, value: str, identity: ViewIdentity, epoch: int) -> None:
+    def _set_properties(self, properties: Mapping[str, str], identity: ViewIdentity, epoch: int) -> None:
         with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
-            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = '{value}')")
+            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ({_assignments(properties)})")
         self.table.log.written_to()
 
     # -------------------------------------------------------------------------------------------------- writes
@@ -195,7 +203,7 @@ class MaterializedView:
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
         merge_into(
             self.table,
-            broadcast_if_few(changes, measured.through),
+            broadcast_if_few(changes, measured.through, measured.value_bytes),
             [*same_keys(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
             f"{refuse_match(keys, own.appeared)}"
             f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
@@ -278,7 +286,7 @@ class MaterializedView:
                 return
             merge_into(
                 self.table,
-                broadcast_if_few(changes.rows, changes.removed + changes.written),
+                broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
                 [
                     *changes.conditions(view, unit_columns),
                     *self._filters(changes.tombstones, changes.removed, unit_columns),
@@ -346,3 +354,8 @@ class MaterializedView:
                 f"materialized_view: {self.path} has delta.appendOnly = true, so no epoch can apply changes; switch it "
                 f"off with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
             )
+
+
+def _assignments(properties: Mapping[str, str]) -> str:
+    """Return table properties as SQL."""
+    return ", ".join(f"{text_literal(name)} = {text_literal(value)}" for name, value in properties.items())

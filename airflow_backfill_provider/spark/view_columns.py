@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.lake.log.schemas import HIDDEN
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
 """The property, in lower case, that allows any character in column names."""
@@ -51,7 +52,7 @@ def names_to_map(schema: StructType) -> list[str]:
 
 def without_metadata(schema: StructType) -> StructType:
     """
-    Return columns with only a name, a type and a comment, without the upstream's other metadata.
+    Return columns with only a name, a type and what the package or people say of them, without other metadata.
 
     With that metadata the view would need table features that it does not have (defaults, identity columns, generated
     columns), or enforce lengths that the upstream has dropped since (CHAR and VARCHAR).
@@ -62,8 +63,8 @@ def without_metadata(schema: StructType) -> StructType:
 
 
 def _comment(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a column's metadata says to people; Spark keeps it if the query passes the column through."""
-    return {name: value for name, value in metadata.items() if name == "comment"}
+    """Return what a column's metadata says to people, which Spark keeps from the upstream, and that it is hidden."""
+    return {name: value for name, value in metadata.items() if name in {"comment", HIDDEN}}
 
 
 def _plain(kind: DataType) -> DataType:

@@ -122,8 +122,8 @@ class BackfillReader:
             )
 
     def incarnations(self) -> frozenset[str]:
-        """Return all incarnations of the job."""
-        return frozenset(record.incarnation for record in self.settings_history())
+        """Return all incarnations of the job; none before it is created."""
+        return frozenset(record.incarnation for record in self.settings_history()) if self.created() else frozenset()
 
     def earlier_incarnations(self, settings: JobSettings) -> dict[str, int]:
         """Return the incarnations before the settings' one, each with its highest parallelism."""

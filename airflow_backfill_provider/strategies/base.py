@@ -136,6 +136,12 @@ class Strategy(ABC):
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""
 
+    reads_units: ClassVar[bool] = False
+    """
+    Whether the strategy lays rows out by the units of the view, if these are groups of rows, and a chunk has whole
+    units. Then its scan is by the columns of units; see ``ShapedQuery.has_row_units``.
+    """
+
     # --------------------------------------------------------------------------------------------- definition
 
     def require_job(self, job: BackfillJob) -> None:  # noqa: B027 - most refuse nothing

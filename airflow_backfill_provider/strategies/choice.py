@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
-from airflow_backfill_provider.core.kinds import JobShape, shape_of
+from airflow_backfill_provider.core.kinds import JobShape, ShapeLimits, may_read_units, shape_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
@@ -47,7 +47,8 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
             f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies))}, "
             f"and none of these can read {upstream.location}; {_THROUGH_A_ROW_VIEW}"
         )
-    could = [kind for kind in suited if kind.only_visibility in {None, job.visibility}]
+    refused = {kind.name: _refusal(job, shape, kind) for kind in suited}
+    could = [kind for kind in suited if kind.only_visibility in {None, job.visibility} and not refused[kind.name]]
     estimates = {kind.name: kind.cost(inputs) for kind in could}
     if job.strategy != AUTO:
         named = KINDS.named(job.strategy)
@@ -58,14 +59,36 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
             )
         named.require_possible(inputs)
         return StrategyChoice(named, "the job asks for it", estimates)
-    against: list[str] = []
+    against = [refusal for refusal in refused.values() if refusal]
+    whole = {kind.name for kind in could if shape.whole_history and not may_read_units(shape, job.query, kind.name)}
+    large = inputs.rows > MOST_ROWS_AT_ONCE and any(kind.name not in whole for kind in could)
     for kind in could:
+        if large and kind.name in whole:
+            against.append(f"strategy {kind.name} would group all of {inputs.rows:,} rows in one epoch")
+            continue
         offer = kind.offer(inputs)
         if offer.fits:
             because = offer.reason or "; ".join(against)
             return StrategyChoice(kind, f"chosen by auto, because {because}", estimates)
         against.append(offer.reason)
     raise InvalidJobError(f"strategy: no strategy suits the job: {'; '.join(against)}")
+
+
+MOST_ROWS_AT_ONCE = 50_000_000
+"""The most rows that ``auto`` lets one epoch group; of more, a strategy reads some groups at a time."""
+
+
+def _refusal(job: BackfillJob, shape: JobShape, kind: Strategy) -> str:
+    """Return why a view of the job's shape cannot be filled by a strategy; an empty text if it can."""
+    named = job.model_copy(update={"strategy": kind.name})
+    try:
+        shape.require_job(named)
+        ShapeLimits(shape, job.query, kind.name).require(
+            visibility=job.visibility, parallelism=job.parallelism, speed=job.rate.limits
+        )
+    except InvalidJobError as refusal:
+        return str(refusal)
+    return ""
 
 
 _THROUGH_A_ROW_VIEW = (

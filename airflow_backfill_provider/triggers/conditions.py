@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.scan.progress import Completed
 from airflow_backfill_provider.core.scan.vnodes import format_vnodes, parse_vnodes
 from airflow_backfill_provider.core.status import verification_text
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
-from airflow_backfill_provider.hooks.progress import current_progress
+from airflow_backfill_provider.jobs.progress import current_progress
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.backfill_reader import BackfillReader

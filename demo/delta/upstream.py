@@ -50,10 +50,9 @@ class DeltaOrders(Upstream):
     def before_the_check(self, run_dag: Callable[[str], None]) -> None:
         """Do nothing: the table can be read as of the view's version."""
 
-    def check_command(self, offset: str, query: Path) -> Sequence[str]:
+    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
         """Read the table as of the view's version."""
-        folder = self.run.folder
-        return [sys.executable, "-m", "demo.delta.check", folder.orders, offset, folder.view, str(query)]
+        return [sys.executable, "-m", "demo.delta.check", self.run.folder.orders, offset, view, str(query)]
 
     def as_of(self, offset: str) -> str:
         """Name the version."""

@@ -53,6 +53,12 @@ SELECT partition, offset, timestamp, value.region, value.order_id, value.custome
 FROM upstream
 WHERE value.status IN ('open', 'paid', 'shipped')
 """
+    key: ClassVar[Sequence[str]] = ("partition", "offset")
+    totals: ClassVar[str] = """\
+SELECT region, status, count(*) AS records, sum(cents) AS cents, max(updated_at) AS newest
+FROM upstream
+GROUP BY region, status
+"""
 
     def __init__(self, run: DemoRun, size: Size) -> None:
         super().__init__(run, size)
@@ -112,12 +118,12 @@ WHERE value.status IN ('open', 'paid', 'shipped')
     def before_the_check(self, run_dag: Callable[[str], None]) -> None:
         """Do nothing: the topic can be read up to where the view is."""
 
-    def check_command(self, offset: str, query: Path) -> Sequence[str]:
+    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
         """Read the topic up to where the view is."""
         _, ends = offset.split(", ")
         return [
             *(sys.executable, "-m", "demo.kafka.check", self._broker.servers(), ends),
-            *(self.run.folder.view, str(query)),
+            *(view, str(query)),
         ]
 
     def as_of(self, offset: str) -> str:

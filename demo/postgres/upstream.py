@@ -120,12 +120,12 @@ class PostgresOrders(Upstream):
             "The writer stops, because a database cannot be read as of an earlier moment; one last DAG run catches up"
         )
 
-    def check_command(self, offset: str, query: Path) -> Sequence[str]:
+    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
         """Read the table as it is."""
         del offset
         return [
             *(sys.executable, "-m", "demo.postgres.check", CONNECTION, TABLE),
-            *(self.run.folder.view, str(query)),
+            *(view, str(query)),
         ]
 
     def as_of(self, offset: str) -> str:

@@ -10,18 +10,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from faults.attempts import HarmedAttempts
 from faults.campaign import WrongError
 from faults.kafka.jobs import TopicJob
-from tests.integration.engine.attempts import ROOT
 from tests.integration.engine.test_crash_points import POINTS
 from tests.kafka_broker import KafkaBroker
 
 DRIVER_SECONDS = (7.0, 25.0)
 """When a Spark of its own dies: while it starts, while it runs an epoch, or never."""
 
+_CHECKOUT = Path(__file__).parents[2]
 _MAIN = "from airflow_backfill_provider.cli.main import main; main()"
 
 
@@ -57,7 +58,7 @@ class Harm(HarmedAttempts[TopicJob]):
         """Kill a command line with a Spark of its own by SIGKILL, the driver's JVM included."""
         process = subprocess.Popen(
             [sys.executable, "-c", _MAIN, "run", str(job.definition), "--max-epochs", "2", "--master", "local[1]"],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(_CHECKOUT)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY
+from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY, SMALL_CHANGES, SPARK_SETTINGS
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -33,6 +33,25 @@ MUTANTS = (
 """,
         killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
         spark=True,
+    ),
+    Mutant(
+        name="wide-changes-to-every-executor",
+        breaks="A few thousand changes of a megabyte each are sent to every executor, as if they were small.",
+        invariant="I6",
+        file="airflow_backfill_provider/spark/small_changes.py",
+        old=" and value_bytes <= MOST_BYTES_SENT",
+        new="",
+        killers=(f"{SMALL_CHANGES}::test_changes_are_sent_to_every_executor_only_if_they_are_few_and_narrow",),
+        spark=True,
+    ),
+    Mutant(
+        name="written-batches-remembered",
+        breaks="A task holds the last hundred batches of rows that it has written to disk.",
+        invariant="I6",
+        file="airflow_backfill_provider/applications/spark_settings.py",
+        old="return {**_DELTA, **_MEMORY, **_S3,",
+        new="return {**_DELTA, **_S3,",
+        killers=(f"{SPARK_SETTINGS}::test_no_task_holds_a_hundred_batches_that_it_has_written_to_disk",),
     ),
     Mutant(
         name="key-in-two-vnodes",

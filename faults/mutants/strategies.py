@@ -22,7 +22,7 @@ MUTANTS = (
         breaks="A chunk of an arrangement is planned without the changes of its window.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/next_chunk.py",
-        old="coming = upstream.window_changes(settings, kept_up_to, offset) if counts else None",
+        old="coming = upstream.window_changes(settings, kept_up_to, offset) if counts and not by_units else None",
         new="coming = None",
         killers=(
             f"{CHUNK_PLAN}::test_rows_that_one_window_inserts_into_one_vnode_do_not_make_its_chunk_larger",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,18 +38,25 @@ class Change:
         return () if any(old is not None for old, _ in self.pairs) else tuple(new for _, new in self.pairs if new)
 
 
+def drawn_value(random: random.Random, column: Column) -> Any:
+    """Return any value of a column; never null."""
+    return a_value(random, column.type, few=column.few)
+
+
 class Rows:
     """
     Draws the rows and changes of one case; equal seeds give equal ones.
 
     :param case: the case with the columns and the key.
+    :param value: draws a value of a column that is not null.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, value: Callable[[random.Random, Column], Any] = drawn_value) -> None:
         self._random = random.Random(case.rows_seed)
         self._columns = case.written
         self._key = case.key_indices
         self._seen: set[str] = set()
+        self._drawn = value
 
     def begin(self, count: int) -> tuple[Row, ...]:
         """Return the first rows; fewer than requested if the key's type has too few values."""
@@ -111,7 +118,7 @@ class Rows:
     def _value(self, column: Column, *, nulls: float) -> Any:
         if self._random.random() < nulls:
             return None
-        return a_value(self._random, column.type, few=column.few)
+        return self._drawn(self._random, column)
 
 
 def as_arrow(columns: Sequence[Column], rows: Sequence[Row], names: Sequence[str] = ()) -> pa.Table:

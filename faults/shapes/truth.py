@@ -47,6 +47,16 @@ class Truth:
         """Remember the rows as of a version."""
         self._versions[version] = rows
 
+    @property
+    def key(self) -> tuple[tuple[str, bool], ...]:
+        """The upstream's key columns, each with its direction."""
+        return self._case.key
+
+    @property
+    def newest(self) -> int:
+        """The newest version of the upstream."""
+        return max(self._versions)
+
     def rows(self, version: int) -> tuple[Row, ...]:
         """Return the rows as of a version."""
         return self._versions[max(known for known in self._versions if known <= version)]
@@ -78,9 +88,9 @@ class Truth:
         if missing := [name for name in wanted.columns if name not in view.columns]:
             raise WrongError(f"{when}: the view has no column {missing!a}; it has {view.columns!a}")
         found = view.select(*(view[quote(name)] for name in wanted.columns))
-        if _types(wanted.schema) != _types(found.schema):
+        if types_of(wanted.schema) != types_of(found.schema):
             raise WrongError(
-                f"{when}: the query gives {_types(wanted.schema)!a}, the view has {_types(found.schema)!a}"
+                f"{when}: the query gives {types_of(wanted.schema)!a}, the view has {types_of(found.schema)!a}"
             )
         expected, there = plain(wanted), plain(found)
         if expected != there:
@@ -101,11 +111,20 @@ class Truth:
 
 def plain(rows: DataFrame) -> Counter[str]:
     """Return rows as texts that distinguish all values: NaN, -0.0, bytes, the order of arrays."""
+    return Counter(map(repr, values_of(rows)))
+
+
+def values_of(rows: DataFrame) -> list[tuple[Any, ...]]:
+    """Return rows as plain values."""
     numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
     variants = [f"to_json({f.name})" if f.dataType.typeName() == "variant" else f.name for f in numbered.schema]
-    table = numbered.selectExpr(*variants).toArrow()
+    return values_of_arrow(numbered.selectExpr(*variants).toArrow())
+
+
+def values_of_arrow(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Return rows of Arrow as plain values."""
     columns = [_column(column).to_pylist() for column in table.columns]
-    return Counter(repr(tuple(map(_plain, values))) for values in zip(*columns, strict=True))
+    return [tuple(map(_plain, values)) for values in zip(*columns, strict=True)]
 
 
 def _column(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -123,6 +142,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _types(schema: StructType) -> list[str]:
+def types_of(schema: StructType) -> list[str]:
+    """Return the types of columns."""
     # Delta may record the width of a text column.
     return [_WIDTH.sub("string", field.dataType.simpleString()) for field in schema]

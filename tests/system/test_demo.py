@@ -159,6 +159,19 @@ def test_the_demo_over_postgresql_ends_with_a_view_that_equals_its_query(start_d
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
+@pytest.mark.parametrize("module", ["demo", "demo.cdc", "demo.source"])
+def test_totals_over_a_view_that_never_rests_equal_a_query_over_the_orders(start_demo, tmp_path, module):
+    demo = start_demo(module, "--groups")
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("live_totals: epoch 1", "The views are finished", "two more epochs keep them fresh"):
+        assert part in out
+    assert out.count("equal: the view has") == 2
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
 def test_the_demo_over_kafka_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     demo = start_demo("demo.source")
     out, err = demo.communicate()

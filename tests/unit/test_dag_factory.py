@@ -192,3 +192,52 @@ def test_a_dag_may_ask_before_it_creates_the_job(parallel):
     assert approve.assigned_users == approval["assigned_users"]
     assert approve.ignore_downstream_trigger_rules, "a summary of an epoch would run although it was rejected"
     DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+
+LARGE = {
+    "name": "large_orders",
+    "upstream": {"path": "/lake/o'brien/paid orders #1", "key": ["order_id"]},
+    "materialized_view": "/lake/large",
+    "query": "SELECT order_id FROM upstream",
+}
+OTHER = {**LARGE, "name": "other", "upstream": {"path": "/lake/other", "key": ["order_id"]}, "materialized_view": "/o"}
+
+
+@pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 4}], ids=["one", "parallel"])
+def test_several_jobs_run_in_the_order_of_their_views_however_they_are_listed(parallel):
+    dag = backfill_dag([OTHER, {**LARGE, **parallel}, JOB], schedule="@hourly")
+
+    assert dag.dag_id == "other-paid_orders-large_orders"
+    assert {"backfill", "paid_orders", "large_orders", "other"} == set(dag.tags)
+    second = dag.get_task("large_orders.create_job")
+    assert second.upstream_task_ids == {"paid_orders.finish_view", "paid_orders.run_rebuild"}
+    # These two are skipped in most DAG runs.
+    assert second.trigger_rule == "none_failed"
+    for independent in ("paid_orders.create_job", "other.create_job"):
+        task = dag.get_task(independent)
+        assert (task.upstream_task_ids, task.trigger_rule) == (set(), "all_success")
+    assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids == dag.task_ids
+
+
+@pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 4}], ids=["one", "parallel"])
+def test_a_job_is_rebuilt_after_the_one_whose_view_it_reads_before_any_of_its_epochs(parallel):
+    dag = backfill_dag([OTHER, {**LARGE, **parallel}, JOB], rebuild_downstream=True)
+
+    rebuilds = [task for task in dag.tasks if task.task_id.endswith("rebuild_downstream")]
+    assert [task.task_id for task in rebuilds] == ["large_orders.rebuild_downstream"]
+    assert rebuilds[0].upstream_task_ids == {"large_orders.create_job"}
+    first = "large_orders.epoch_1.inject" if parallel else "large_orders.run_epoch"
+    assert rebuilds[0].downstream_task_ids == {first}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "reason"),
+    [
+        ([], "the list is empty"),
+        ([JOB, JOB], "two of the jobs are called paid_orders"),
+        ([{**JOB, "upstream": {"path": "/lake/large", "key": ["order_id"]}}, LARGE], "in a circle"),
+    ],
+)
+def test_jobs_without_an_order_are_refused_when_the_dag_is_parsed(jobs, reason):
+    with pytest.raises(InvalidJobError, match=reason):
+        backfill_dag(jobs)

@@ -123,3 +123,48 @@ def test_no_thread_of_arrows_holds_bytes_of_pythons():
 def test_a_reading_by_threads_is_found(line, found):
     assert [*reads_by_threads(f"import pyarrow.parquet as pq\n{line}\n")] == found
     assert [*reads_by_threads(f"import json\n{line}\n")] == []
+
+
+KEEPS = frozenset({"cache", "localCheckpoint", "persist"})
+
+
+def keeps_in_memory(text: str) -> Iterator[int]:
+    """Yield the lines of a program that have Spark keep rows elsewhere than ``KEPT`` says."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in KEEPS:
+            told = [*map(ast.unparse, node.args), *(ast.unparse(word.value) for word in node.keywords)]
+            is_of_rows = "functools" not in ast.unparse(node.func)
+            if is_of_rows and "KEPT" not in told:
+                yield node.lineno
+
+
+def test_no_rows_are_kept_in_memory():
+    """The rows of one job may be a megabyte wide, and Spark reads many before it asks whether they fit."""
+    files = (file for folder in ("engine", "shapes", "sources", "spark", "strategies") for file in _package(folder))
+    found = {
+        str(file.relative_to(ROOT)): lines
+        for file in files
+        if (lines := [*keeps_in_memory(file.read_text(encoding="utf-8"))])
+    }
+    assert found == {}
+
+
+def _package(folder: str) -> Iterator[Path]:
+    return ROOT.joinpath("airflow_backfill_provider", folder).rglob("*.py")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("rows.persist()", [1]),
+        ("rows.persist(StorageLevel.MEMORY_ONLY)", [1]),
+        ("rows.persist(KEPT)", []),
+        ("rows.select('a').cache()", [1]),
+        ("rows.localCheckpoint()", [1]),
+        ("rows.localCheckpoint(storageLevel=KEPT)", []),
+        ("rows.unpersist()", []),
+        ("functools.cache(read)", []),
+    ],
+)
+def test_rows_that_are_kept_in_memory_are_found(line, found):
+    assert [*keeps_in_memory(line)] == found

@@ -9,6 +9,7 @@ import typer
 from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, spark_conf
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import reporting
+from airflow_backfill_provider.core.status.chain import waits_for
 from airflow_backfill_provider.core.status.compaction import APPLICATION, CompactionPolicy
 
 
@@ -48,8 +49,8 @@ def create(
     done = "was created already" if existed else "created"
     pause = ", paused" if settings.paused else ", not paused" if paused else ""
     typer.echo(f"{backfill.job.name}: {done}{pause}, strategy {settings.strategy}, state at {backfill.job.state}")
-    if unfinished := backfill.upstream.at().unfinished:
-        typer.echo(f"warning: {unfinished}")
+    if waiting := waits_for(backfill.chain):
+        typer.echo(f"{backfill.job.name}: {waiting}")
 
 
 @reporting
@@ -146,6 +147,15 @@ def rebuild(
             show_default=False,
         ),
     ] = False,
+    downstream: Annotated[
+        bool,
+        typer.Option(
+            "--downstream",
+            metavar="",
+            help="Then rebuild the jobs that read the view, whose files lie beside this one, and run all of them.",
+            show_default=False,
+        ),
+    ] = False,
     master: Master = None,
     conf: Conf = None,
     debug: Debug = False,
@@ -154,23 +164,22 @@ def rebuild(
     Start over, possibly with a changed definition: empties the view, unless it keeps serving. Starts Spark.
 
     Use it also after cancel, after the upstream was replaced, and after a gap in its changes. `revert` undoes it.
+
+    With --downstream, each job is run until its view is finished, before the jobs that read it are rebuilt.
     """
-    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.cli.rebuilding import jobs_downstream, rebuild_in_order, start_over
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.jobs import creation, succession
-    from airflow_backfill_provider.jobs import table_locator as placement
+    from airflow_backfill_provider.cli.views import progress_view
 
     backfill, _ = created_job(job)
-    start_over = succession.grow_successor if keep_serving else creation.rebuild_job
+    following = jobs_downstream(job) if downstream else []
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
-        backfill = placement.to_rebuild(backfill, spark)
-        start_over(
-            backfill.job,
-            store=backfill.store,
-            upstream=backfill.upstream,
-            engine=spark,
-            requested_by=user(),
-        )
+        if downstream:
+            with progress_view(console()) as view:
+                rebuild_in_order([backfill, *following], spark, view, keep_serving=keep_serving)
+            return
+        start_over(backfill, spark, keep_serving=keep_serving)
     done = (
         "a rebuild grows beside its view; run the job until it takes the view's place"
         if keep_serving

@@ -82,12 +82,15 @@ class ViewColumn(BaseModel):
     A column of the view, as Spark resolved the query when the job was created.
 
     :param type: its type, as Delta writes it.
+    :param of_rows: for a hidden column that keeps the state of a unit: its value for the rows of the unit, as SQL;
+        ``None`` for a column of the query.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     type: str
+    of_rows: Annotated[str | None, Field(exclude_if=lambda found: found is None)] = None
 
 
 class ResolvedUpstream(BaseModel):
@@ -178,6 +181,11 @@ class JobSettings(BaseModel):
     def view_types(self) -> dict[str, str]:
         """The types of the view's columns, as far as they are pinned."""
         return {column.name: column.type for column in self.view_columns}
+
+    @property
+    def state_columns(self) -> dict[str, str]:
+        """The view's hidden columns that keep the state of units: name → SQL over the rows of a unit."""
+        return {column.name: column.of_rows for column in self.view_columns if column.of_rows is not None}
 
     @property
     def key_order(self) -> KeyOrder:

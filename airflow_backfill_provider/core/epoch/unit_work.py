@@ -16,8 +16,8 @@ class UnitWork(Frozen):
     """
     What an epoch did to apply changes to a view of groups, or to one that is computed whole.
 
-    :param technique: how it did that: ``slice`` computes the touched units anew from their rows, ``full`` the whole
-        view.
+    :param technique: how it did that: ``slice`` computes the touched units anew from their rows, ``fold`` adds the
+        changes to their state, ``full`` computes the whole view.
     :param units: the units that the changes touch; ``None`` if the whole view was computed.
     :param rows_read: rows of the upstream that were read again; ``None`` if that is unknown.
     """

@@ -123,7 +123,8 @@ class BackfillJob(ShownAsYaml):
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view. Required
         if the view is named in a catalog without ``view_path``.
-    :param table_properties: Delta table properties of the materialized view.
+    :param table_properties: Delta table properties of the materialized view. Unless they name
+        ``delta.enableChangeDataFeed``, the view gets it when it is finished.
     :raises InvalidJobError: naming each wrong field and what is allowed.
     """
 
@@ -218,8 +219,7 @@ class BackfillJob(ShownAsYaml):
         if self.view_path and not self.view_name:
             raise InvalidJobError("view_path: materialized_view is a location already; leave one of them out")
         if not self.state and self.view_location:
-            beside = f"{location.parent(self.view_location)}/_backfill/{self.name}"
-            object.__setattr__(self, "state", beside)
+            object.__setattr__(self, "state", location.default_state(self.view_location, self.name))
         folders = self.separate_folders
         if found := location.nested(folders):
             inner, outer = found
@@ -245,13 +245,8 @@ class BackfillJob(ShownAsYaml):
         for kind in (shape, named):
             if kind is not None and kind.only_visibility is not None and "visibility" not in self.model_fields_set:
                 object.__setattr__(self, "visibility", kind.only_visibility)
-        kinds.require_shape_supports(
-            shape,
-            strategy=None if named is None else named.name,
-            visibility=self.visibility,
-            parallelism=self.parallelism,
-        )
-        kinds.require_shape_reads(shape, self.rate.limits)
+        limits = kinds.ShapeLimits(shape, self.query, None if named is None else named.name)
+        limits.require(visibility=self.visibility, parallelism=self.parallelism, speed=self.rate.limits)
         if named is not None:
             named.require_job(self)
         return self

@@ -144,13 +144,17 @@ def _shares(rate_limit: int, chosen: dict[int, ChunkPart], open_parts: Sequence[
 
 def _counted(chunk: ChunkPart, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPart:
     """Return a part with the exact number of its rows."""
-    rows = sum(
+    return replace(chunk, rows=rows_within(files, chunk.ranges, order, keys))
+
+
+def rows_within(files: Sequence[FileStatistics], ranges: Sequence[KeyRange], order: KeyOrder, keys: KeyIndex) -> int:
+    """Return the exact number of the files' rows in some ranges."""
+    return sum(
         _rows_within(file, covered, order, keys)
-        for covered in chunk.ranges
+        for covered in ranges
         for file in files
         if may_hold_some_of(file, covered, order)
     )
-    return replace(chunk, rows=rows)
 
 
 def _nothing(unread: Sequence[KeyRange]) -> ChunkPart:

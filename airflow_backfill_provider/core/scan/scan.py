@@ -32,6 +32,11 @@ def by_vnode(key: KeyOrder, own: OwnColumns) -> KeyOrder:
     return KeyOrder((KeyField(name=own.vnode, type="integer"), *key.fields))
 
 
+def with_key(scan: KeyOrder, key: KeyOrder) -> KeyOrder:
+    """Return the order of a scan, and in it of the key, so that it tells all rows apart."""
+    return KeyOrder((*scan.fields, *(field for field in key.fields if field.name not in scan.names)))
+
+
 class Scan(Protocol):
     """The order and bookkeeping of a strategy's snapshot read."""
 

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
+from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, waits_for
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
@@ -93,8 +94,8 @@ class JobSummary(BaseModel):
     :param replay_epoch: the number of the newest epoch among those that replay changes; 0 if it is none.
     :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``,
         ``view_lost``), a ``message`` and a ``remedy``.
-    :param warnings: sentences: warnings of the newest epoch, an upstream that is itself an unfinished
-        view, the alarms, an epoch that failed and is still pinned, and verifications that cannot be read.
+    :param warnings: sentences: warnings of the newest epoch, ``waits_for``, the alarms, an epoch that failed and is
+        still pinned, and verifications that cannot be read.
     :param last_failure: the last failure, if no epoch was committed since.
     :param verified: the result of the newest finished verification; ``None`` if there is none since the job was created
         or rebuilt.
@@ -103,6 +104,11 @@ class JobSummary(BaseModel):
     :param work: what the newest epochs did to apply changes, if the view consists of groups or is computed whole: per
         epoch the touched units, the rows that were read again and the technique, and how they compare. Otherwise
         ``None``.
+    :param chain: if the upstream is itself a job's view, the jobs before this one, in the order in which they run: each
+        with its ``name``, ``materialized_view``, ``state``, whether it is ``finished``, and its ``progress``.
+    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; ``None`` if for none.
+    :param root_lag_seconds: age of the oldest change of the chain's first upstream that the view may lack; ``None`` if
+        there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
         are about the view that is served meanwhile.
     """
@@ -153,6 +159,9 @@ class JobSummary(BaseModel):
     verification_waits: bool = False
     verification_problem: str | None = None
     work: RecentWork | None = None
+    chain: tuple[ChainedJob, ...] = ()
+    waits_for: str | None = None
+    root_lag_seconds: float | None = None
     rebuild: JobSummary | None = None
 
 
@@ -200,6 +209,8 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     verified: VerifiedState | None = None,
     verification_waits: bool = False,
     verification_problem: str | None = None,
+    chain: tuple[ChainedJob, ...] = (),
+    behind_root: BehindRoot | None = None,
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -212,6 +223,8 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param verified: the result of the newest finished verification.
     :param verification_waits: whether a verification is requested.
     :param verification_problem: why verifications cannot be read, if so.
+    :param chain: the jobs before this one, whose views lead to its upstream.
+    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -279,7 +292,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         alarms=alarms,
         warnings=(
             *(_warnings(newest, verified) if newest else ()),
-            *([feed.unfinished] if feed.unfinished else []),
+            *([waits_for(chain)] if waits_for(chain) else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
@@ -291,6 +304,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_waits=verification_waits,
         verification_problem=verification_problem,
         work=recent_work(barriers, commits),
+        chain=chain,
+        waits_for=waits_for(chain) or None,
+        root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
     )
 
 

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.failures import LastFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.alarm import Alarm, AlarmKind
 
@@ -64,7 +65,7 @@ class ChangeFeed:
     :param bytes_left: the bytes of log after which the upstream gives these up; ``None`` if it never does.
     :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
         unread changes are unknown.
-    :param unfinished: a warning if the upstream is itself an unfinished materialized view.
+    :param view: the view and its job if the upstream is another job's materialized view.
     :param unanswered: why the upstream did not answer; then only what the lake has is known. Empty if it did.
     :param landed_at: if it did not: when changes were landed last; ``None`` if they are not landed.
     """
@@ -79,7 +80,7 @@ class ChangeFeed:
     kept_bytes: int | None = None
     bytes_left: int | None = None
     replaced: str = ""
-    unfinished: str = ""
+    view: UpstreamView | None = None
     unanswered: str = ""
     landed_at: dt.datetime | None = None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from deltalake import DeltaTable
 from pydantic import BaseModel, ConfigDict
@@ -20,6 +21,7 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.shapes import query_of
@@ -52,6 +54,7 @@ class BackfillPlan(BaseModel):
     :param technique: how a finished view of groups is kept up to date, or one that is computed whole; empty for others.
     :param technique_reason: why.
     :param refresh_reads: what an epoch with changes reads of a finished view's upstream.
+    :param refresh_rows: how many rows of the upstream it reads again; ``None`` if only those of some groups.
     :param refresh_writes: what it writes.
     :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
         filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
@@ -80,6 +83,7 @@ class BackfillPlan(BaseModel):
     technique: str = ""
     technique_reason: str = ""
     refresh_reads: str = ""
+    refresh_rows: int | None = None
     refresh_writes: str = ""
     largest_unit: int | None = None
     first_epoch_files: int
@@ -92,10 +96,11 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     """
     Plan the rest of a job.
 
-    :raises BackfillError: if the definition or the upstream cannot be used.
+    :raises BackfillError: if the definition or the upstream cannot be used; an unfinished view is no upstream yet.
     """
     job, upstream = backfill.job, backfill.upstream
     described = upstream.at()
+    require_finished(described.view, backfill.storage_options)
     resolved = creation.resolve_upstream(job, described)
     created = backfill.store.created()
     if created:
@@ -128,13 +133,12 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         if outlook.reads
         else None,
         last_epochs=outlook.last_epochs,
-        **_upkeep(job),
+        **_upkeep(job, outlook, created=created),
         largest_unit=upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types))),
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
         warnings=(
-            *([described.unfinished] if described.unfinished else []),
             *outlook.warnings,
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
@@ -149,6 +153,7 @@ class _Outlook:
 
     :param rows: all rows that the job has to read.
     :param last_epochs: what epochs do afterwards, before the view is finished.
+    :param state_columns: the view's hidden columns that keep the state of units.
     """
 
     strategy: str
@@ -161,6 +166,7 @@ class _Outlook:
     rows_read: int
     parts: Sequence[ChunkPart]
     last_epochs: str
+    state_columns: Mapping[str, str]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -234,19 +240,21 @@ def _outlook(
         rows=plan.row_count,
         rows_read=rows_read(settings.scan, state),
         parts=plan.parts,
+        state_columns=settings.state_columns,
         last_epochs="" if state.completed else strategy.last_epochs(replay),
     )
 
 
-def _upkeep(job: BackfillJob) -> dict[str, str]:
+def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, Any]:
     """Return the fields of a plan that say how the finished view is kept up to date."""
-    found = query_of(job).upkeep()
+    found = query_of(job).with_state(outlook.state_columns).upkeep(created=created)
     if found is None:
         return {}
     return {
         "technique": found.technique,
         "technique_reason": found.reason,
         "refresh_reads": found.reads,
+        "refresh_rows": outlook.rows if found.reads_all else None,
         "refresh_writes": found.writes,
     }
 

@@ -90,14 +90,19 @@ def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
         return []
     facts = [
         ("technique", f"{plan.technique}: {plan.technique_reason}"),
-        ("each epoch", f"reads {plan.refresh_reads} ({text.rows(plan.rows)}), and writes {plan.refresh_writes}"),
+        ("each epoch", f"reads {plan.refresh_reads}{_all_of(plan.refresh_rows)}, and writes {plan.refresh_writes}"),
     ]
     if plan.largest_unit is not None and plan.rows:
         share = text.percent(plan.largest_unit / plan.rows)
-        facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}; a change of it computes all of these"))
+        again = "; a change of it computes all of these" if plan.refresh_rows is not None else ""
+        facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}{again}"))
     if plan.technique != WHOLE:
         facts.append(("break-even", _NO_BREAK_EVEN))
     return facts
+
+
+def _all_of(rows: int | None) -> str:
+    return "" if rows is None else f" ({text.rows(rows)})"
 
 
 def _in_epochs(plan: BackfillPlan) -> str:

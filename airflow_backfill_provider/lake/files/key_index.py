@@ -62,6 +62,10 @@ class ArrowKeyIndex:
         """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
         return nth_key((self._load(file) for file in files), self._order, within, n)
 
+    def last_before(self, files: Sequence[FileStatistics], within: KeyRange, position: Position) -> Position | None:
+        """Return the greatest of the files' keys in a range that lies before a position; None if there is none."""
+        return last_key_before((self._load(file) for file in files), self._order, within, position)
+
     def _load(self, file: FileStatistics) -> pa.Table:
         if file.path not in self._loaded:
             self._loaded[file.path] = self.read(file)
@@ -146,8 +150,31 @@ def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int
     smallest = _smallest(found, order, n) if found else None
     if smallest is None or smallest.num_rows < n:
         return None
-    found_key = smallest.slice(n - 1, 1)
-    key = leading_values(found_key, order)
+    return _as_position(smallest.slice(n - 1, 1), order)
+
+
+def last_key_before(
+    files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, position: Position
+) -> Position | None:
+    """Return the greatest of the keys in a range that lies before a position; None if there is none."""
+    last: list[pa.Table] = []
+    for file in files:
+        keys = keys_within(file, order, within)
+        before = in_key_order(keys.filter(pc.invert(pc.or_(*_compared(keys, order, position)))), order)
+        last.append(before.slice(max(before.num_rows - 1, 0)))
+    greatest = in_key_order(pa.concat_tables(last), order) if last else None
+    if greatest is None or not greatest.num_rows:
+        return None
+    return _as_position(greatest.slice(greatest.num_rows - 1), order)
+
+
+def _as_position(keys: pa.Table, order: KeyOrder) -> Position:
+    """
+    Return the first key as a position.
+
+    :raises UpstreamError: if Python cannot represent it.
+    """
+    key = leading_values(keys, order)
     if len(key) < len(order.fields):
         raise UpstreamError(
             f"a chunk would end at a key whose column {order.fields[len(key)].name!r} has a value that cannot be "
@@ -193,6 +220,11 @@ def plain_names(count: int) -> list[str]:
 
 def _is_after(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:
     """Return a mask of the keys after a position, nulls first; a key that begins with the position is not after it."""
+    return _compared(keys, order, after)[0]
+
+
+def _compared(keys: pa.Table, order: KeyOrder, after: Position) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return masks of the keys after a position, nulls first, and of those that begin with it."""
     later: pa.ChunkedArray | None = None
     equal: pa.ChunkedArray | None = None
     for field, value in zip(order.fields, after, strict=False):
@@ -208,4 +240,4 @@ def _is_after(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArr
             same = pc.fill_null(pc.equal(column, literal), False)
         later = greater if later is None else pc.or_(later, pc.and_(equal, greater))
         equal = same if equal is None else pc.and_(equal, same)
-    return later
+    return later, equal

@@ -22,6 +22,9 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CHAR_OR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Under this name a column's metadata has its type in SQL. Spark pads CHAR(n) where it reads a column that has this."""
 
+HIDDEN = "backfill.hidden"
+"""A column's metadata has this if it keeps the state of a view of this package, and is no column of its query."""
+
 _CHAR = re.compile(r"char\((\d+)\)", re.IGNORECASE)
 
 
@@ -33,11 +36,13 @@ class TableSchema:
     :param types: column → type, as Delta writes it; nested types as JSON.
     :param physical_names: column → its name in the data files, if that differs.
     :param partitioned_by: the partition columns.
+    :param hidden: the columns that no reader is shown, because they keep the state of a view of this package.
     """
 
     types: Mapping[str, str]
     physical_names: Mapping[str, str]
     partitioned_by: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, schema: str, partition_columns: Sequence[str] = ()) -> Self:
@@ -52,7 +57,13 @@ class TableSchema:
             types={found["name"]: type_name(found["type"]) for found in fields},
             physical_names={name: physical for name, physical in stored.items() if physical != name},
             partitioned_by=frozenset(partition_columns),
+            hidden=frozenset(found["name"] for found in fields if found.get("metadata", {}).get(HIDDEN)),
         )
+
+    @property
+    def shown_types(self) -> dict[str, str]:
+        """The types of the columns that are not hidden."""
+        return {name: kind for name, kind in self.types.items() if name not in self.hidden}
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
         """Return one sentence for each column that the job uses and that has changed."""

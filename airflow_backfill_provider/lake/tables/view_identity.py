@@ -13,6 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.log.uncommitted import EMPTY_PART, LOG, NO_TABLE, is_no_commit
 from airflow_backfill_provider.lake.store.storage import one_line
@@ -24,6 +25,8 @@ INCARNATION_PROPERTY = "backfill.incarnation"
 FINISHED_PROPERTY = "backfill.finished"
 OWNER_PROPERTY = "backfill.owner"
 """Who created or rebuilt the job; a person or a task run."""
+STATE_PROPERTY = "backfill.state"
+"""The location of the job's control tables, for the jobs whose upstream the view is."""
 
 _MAGIC_NUMBER_SIZE = 4
 """Bytes of a Parquet file whose writer died after the leading magic number."""
@@ -104,19 +107,22 @@ def identifying_properties(identity: ViewIdentity, *, finished: bool) -> dict[st
     }
 
 
-def unfinished_view(path: str, properties: Mapping[str, str]) -> str:
+def upstream_view(location: str, properties: Mapping[str, str]) -> UpstreamView | None:
     """
-    Return a message if an upstream is a materialized view that is not finished; empty if it isn't.
+    Return the view and its job if an upstream is a materialized view; ``None`` if it is any other table.
 
-    :param path: canonical location of the upstream.
+    :param location: canonical location of the upstream.
     :param properties: its table properties.
     """
     found = identity_of(properties)
-    if found is None or properties.get(FINISHED_PROPERTY) == "true":
-        return ""
-    return (
-        f"the upstream {path} is the materialized view of job {found.job}, which is not finished: it lacks rows, "
-        "or has rows as of several versions, so a view over it would be wrong, too; finish that job, then run this one"
+    if found is None:
+        return None
+    return UpstreamView(
+        location=location,
+        job=found.job,
+        incarnation=found.incarnation,
+        state=properties.get(STATE_PROPERTY, ""),
+        is_finished=properties.get(FINISHED_PROPERTY) == "true",
     )
 
 

@@ -93,9 +93,12 @@ export const reason = (job) => {
   return summary && summary.pinned_epoch !== null && state !== "running" ? `${standing} ${pinned(summary)}` : standing;
 };
 
-const reasonOfState = ({ problem, state, summary }) => {
+const reasonOfState = ({ problem, state, summary, waits_for }) => {
   switch (state) {
     case "not_created":
+      if (waits_for) {
+        return `It ${waits_for}. A DAG run creates it once that view is finished.`;
+      }
       return "The first task of a DAG run creates it. Trigger the DAG, unless a DAG run has started.";
     case "unreadable":
       return problem;

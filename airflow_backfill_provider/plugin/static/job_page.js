@@ -87,6 +87,24 @@ const Rebuild = ({ rebuild }) =>
     h(Warnings, { warnings: rebuild.warnings }),
   );
 
+const chained = (job) =>
+  job.finished || job.progress === null ? job.name : `${job.name} (${percent(job.progress)})`;
+
+const behindRoot = ({ root_lag_seconds: lag }) => {
+  if (lag === null) {
+    return "";
+  }
+  return lag ? ` At most ${duration(lag)} behind the chain's first upstream.` : " As new as the chain's first upstream.";
+};
+
+const Chain = ({ summary }) =>
+  summary.chain.length > 0 &&
+  h(
+    "p.bf-muted",
+    { title: "Each view is the upstream of the next job" },
+    `Chain: ${[...summary.chain.map(chained), summary.name].join(" → ")}.${behindRoot(summary)}`,
+  );
+
 const Definition = ({ job }) =>
   h(
     "details.bf-panel",
@@ -127,6 +145,7 @@ const Body = ({ dagId, job, version }) =>
       h(Progress, { name: job.name, summary: job.summary }),
       h(Stats, { summary: job.summary }),
       job.summary.watermark && h("p.bf-muted", `The view shows the upstream as of ${time(job.summary.watermark)}.`),
+      h(Chain, { summary: job.summary }),
     ),
     h(Rebuild, { rebuild: job.summary.rebuild }),
     h(Warnings, { warnings: job.summary.warnings }),

@@ -103,8 +103,9 @@ class FullQuery(ShapedQuery):
         else:
             require_known_orders(self.steps, key)
 
-    def upkeep(self) -> Upkeep:
+    def upkeep(self, *, created: bool) -> Upkeep:
         """Return that the whole view is computed."""
+        del created
         return _WHOLE_VIEW
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:

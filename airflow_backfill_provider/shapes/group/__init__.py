@@ -22,7 +22,7 @@ class Group(Shape):
     """Units of several rows of the upstream."""
 
     name: ClassVar[str] = "group"
-    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
+    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True
     whole_history: ClassVar[bool] = True
@@ -41,8 +41,14 @@ class Group(Shape):
         return check_group_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse results that depend on the order of rows, and a part of the upstream's vnodes."""
-        self.query(job.query).require_orders([column.column for column in job.upstream.key])
+        """Refuse results that depend on the order of rows, a part of the upstream's vnodes, and one unit by units."""
+        query = self.query(job.query)
+        query.require_orders([column.column for column in job.upstream.key])
+        if job.strategy == "arrangement" and not query.has_row_units:
+            raise InvalidJobError(
+                "strategy: arrangement reads history group by group, and the query aggregates all rows as one; use "
+                "strategy snapshot, or auto"
+            )
         if job.restrict_to.vnodes:
             raise InvalidJobError(
                 "restrict_to.vnodes: a group has rows of several vnodes, and would be computed from some of them; "
@@ -50,7 +56,11 @@ class Group(Shape):
             )
 
     def writer(self, context: WriterContext) -> ViewWriter:
-        """Return the writer that computes the touched units anew."""
+        """Return the writer of the technique that the job's settings pin."""
+        from airflow_backfill_provider.shapes.group.fold_writer import FoldWriter
+        from airflow_backfill_provider.shapes.group.query import GroupQuery, Technique
         from airflow_backfill_provider.shapes.group.writer import SliceWriter
 
-        return SliceWriter(context)
+        query = context.query.query
+        is_folded = isinstance(query, GroupQuery) and query.technique is Technique.FOLD
+        return FoldWriter(context) if is_folded else SliceWriter(context)

@@ -11,14 +11,15 @@ tokens (:mod:`~airflow_backfill_provider.shapes.group.texts`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
 from sqlglot import exp
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes import queries
 from airflow_backfill_provider.shapes.columns import possible_columns
@@ -30,9 +31,11 @@ from airflow_backfill_provider.shapes.expressions import (
     refuse_stars_in_expressions,
 )
 from airflow_backfill_provider.shapes.functions import AGGREGATES, refuse_other_functions
+from airflow_backfill_provider.shapes.group.fold.items import without_types
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
+from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
 from airflow_backfill_provider.shapes.group.steps import (
     Step,
     aggregate_operator,
@@ -41,9 +44,9 @@ from airflow_backfill_provider.shapes.group.steps import (
     step_of,
 )
 from airflow_backfill_provider.shapes.group.terms import column
-from airflow_backfill_provider.shapes.group.texts import query_text, slice_text, unit_text
-from airflow_backfill_provider.shapes.group.units import Units, common_terms, units_of
-from airflow_backfill_provider.shapes.group.upkeep import upkeep_of
+from airflow_backfill_provider.shapes.group.texts import query_text, rows_text, slice_text, unit_text
+from airflow_backfill_provider.shapes.group.units import AddedColumn, Units, common_terms, first_grouping, units_of
+from airflow_backfill_provider.shapes.group.upkeep import FOLDED, MAYBE_FOLDED, sliced
 from airflow_backfill_provider.shapes.levels import LevelRules, query_levels
 from airflow_backfill_provider.shapes.query_text import read_query
 
@@ -56,6 +59,9 @@ class Technique(StrEnum):
     SLICE = "slice"
     """The touched units are computed anew from their rows."""
 
+    FOLD = "fold"
+    """The changes are added to the state of the touched units, which hidden columns of the view keep."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupQuery(queries.ShapedQuery):
@@ -66,17 +72,33 @@ class GroupQuery(queries.ShapedQuery):
     :param steps: the query's steps; the first one reads the upstream, each other one the step before it.
     :param words: all words of the query, lower-cased.
     :param column_words: those that may be columns of the upstream; all used columns are among them.
+    :param state: the hidden columns that keep the state of a unit: name and SQL over the unit's rows.
     """
 
     text: str
     steps: tuple[Step, ...]
     words: frozenset[str]
     column_words: frozenset[str]
+    state: tuple[tuple[str, str], ...] = ()
 
     @property
     def technique(self) -> Technique:
-        """How the view is kept up to date; a technique for some queries is chosen here."""
-        return Technique.SLICE
+        """How the view is kept up to date: as the job's settings pin it."""
+        return Technique.FOLD if self.state else Technique.SLICE
+
+    def with_state(self, columns: Mapping[str, str]) -> GroupQuery:
+        """Return the query with hidden columns that keep the state of a unit."""
+        return replace(self, state=tuple(columns.items()))
+
+    def upkeep(self, *, created: bool) -> queries.Upkeep:
+        """Return the technique, and its reason as far as the query's text tells it."""
+        if self.technique is Technique.FOLD:
+            return FOLDED
+        reason = without_types(self.steps, self.units_with(()), self.text)
+        if reason is None and not created:
+            return MAYBE_FOLDED
+        because = "its types cannot be folded, or the job is older than folds" if reason is None else str(reason)
+        return sliced(because, is_global=self.is_global)
 
     @property
     def has_steps(self) -> bool:
@@ -119,10 +141,6 @@ class GroupQuery(queries.ShapedQuery):
         found = [columns.get(one.meaning) for one in units.terms]
         is_plain = units.first == 0 and None not in found
         return tuple(name for name in found if name is not None) if is_plain else ()
-
-    def upkeep(self) -> queries.Upkeep | None:
-        """Return how the view is kept up to date."""
-        return upkeep_of(self.technique, is_global=self.is_global)
 
     def inexact(self, columns: Sequence[str]) -> frozenset[str]:
         """Return all columns with floating-point numbers, if anything is computed from several rows."""
@@ -172,17 +190,21 @@ class GroupQuery(queries.ShapedQuery):
         :param upstream_names: the names that a star may stand for.
         """
         del key
-        return query_text(self.text, self.steps, relation, self.units_with(upstream_names).added)
+        units = self.units_with(upstream_names)
+        return query_text(self.text, self.steps, relation, self._added(units))
 
-    def render_units(self, relation: str, names: Sequence[str], upstream_names: Collection[str]) -> str:
+    def render_units(
+        self, relation: str, names: Sequence[str], upstream_names: Collection[str], *, carried: str = ""
+    ) -> str:
         """
         Return the query of the units of rows, one for each row that is grouped.
 
         :param relation: name of the relation to read instead of ``upstream``.
         :param names: the names of the unit columns.
         :param upstream_names: the names that a star may stand for.
+        :param carried: the name of a column of the relation that is passed on beside them; empty for none.
         """
-        return unit_text(self.text, self.steps, relation, self.units_with(upstream_names), names)
+        return unit_text(self.text, self.steps, relation, self.units_with(upstream_names), names, carried=carried)
 
     def render_slice(self, relation: str, touched: str, names: Sequence[str], upstream_names: Collection[str]) -> str:
         """
@@ -193,7 +215,18 @@ class GroupQuery(queries.ShapedQuery):
         :param names: the names of its columns.
         :param upstream_names: the names that a star may stand for.
         """
-        return slice_text(self.text, self.steps, relation, self.units_with(upstream_names), touched, names)
+        units = self.units_with(upstream_names)
+        with_state = replace(units, added=self._added(units))
+        return slice_text(self.text, self.steps, relation, with_state, touched, names)
+
+    def render_rows(self, relation: str, selected: str) -> str:
+        """
+        Return the query of the rows that the first grouping step groups.
+
+        :param relation: name of the relation to read instead of ``upstream``.
+        :param selected: the list of columns, over the relation that the step reads.
+        """
+        return rows_text(self.text, self.steps, first_grouping(self.steps), relation, selected)
 
     def units(self, settings: JobSettings, *, by_key: bool) -> queries.Units:
         """Return the view's columns that identify a unit; its vnode is computed from them."""
@@ -202,6 +235,25 @@ class GroupQuery(queries.ShapedQuery):
         held = [types[name.lower()] for name in self.units_with(settings.upstream.names).outputs]
         order = KeyOrder(tuple(KeyField(name=name, type=kind) for name, kind in held))
         return queries.Units(order=order, outputs=order.names, hashed=None)
+
+    @property
+    def has_row_units(self) -> bool:
+        """Whether there are several units."""
+        return not self.is_global
+
+    def row_units(self, settings: JobSettings) -> GroupRowUnits:
+        """Return how the unit of each row is found."""
+        held = self.units(settings, by_key=False).order.fields if settings.view_columns else ()
+        names = settings.own_columns.numbered("unit", len(held))
+        order = KeyOrder(tuple(KeyField(name=name, type=unit.type) for name, unit in zip(names, held, strict=True)))
+        upstream_names = settings.upstream.names
+        # Longer than every name in the query, so that no step of it gives another column this name.
+        carried = own_columns(self.words | upstream_names).named("row")
+        return GroupRowUnits(self, self.text, order.names, upstream_names, order, carried)
+
+    def _added(self, units: Units) -> tuple[AddedColumn, ...]:
+        """Return all hidden columns: those of units, and then those of their state."""
+        return (*units.added, *(AddedColumn(units.first, sql, name) for name, sql in self.state))
 
     def holds_distribution_key(self, settings: JobSettings) -> bool:
         """Return that a unit's vnode is computed from columns of the view."""

@@ -7,8 +7,6 @@ Both run the user's text; see :mod:`~airflow_backfill_provider.shapes.group.text
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -18,8 +16,9 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.group.query import GroupQuery
-from airflow_backfill_provider.shapes.queries import OF_ROWS
+from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.query import require_checked, run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -29,30 +28,6 @@ _SAMPLE = 1_000
 
 
 _FLOATING = re.compile(r"\b(float|double)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class _UnitsOfRows:
-    """The query of the units of rows, as the engine runs it."""
-
-    query: GroupQuery
-    names: tuple[str, ...]
-    upstream_names: frozenset[str]
-    plan_nodes: Collection[str] = OF_ROWS
-
-    @property
-    def text(self) -> str:
-        """The query as the user wrote it, without comments."""
-        return self.query.text
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the query may rename columns in subqueries."""
-        return self.query.has_steps
-
-    def over(self, relation: str) -> str:
-        """Return the SQL of the units over a relation with the used columns."""
-        return self.query.render_units(relation, self.names, self.upstream_names)
 
 
 class Slices:
@@ -88,7 +63,8 @@ class Slices:
             return self._context.spark.createDataFrame([], StructType())
         # An old image has the columns of the query, and not the key.
         used = rows.select(*map(column, self._query.columns_of(self._rows.columns)))
-        return run_query(self._context.spark, _UnitsOfRows(self._query, tuple(self.names), self._rows.names), used)
+        units = GroupRowUnits(self._query, self._query.text, tuple(self.names), self._rows.names)
+        return run_query(self._context.spark, units, used)
 
     def of_units(self, touched: DataFrame, barrier: Barrier) -> DataFrame:
         """Return the view's rows of some units, over all rows that were read before the epoch."""
@@ -118,7 +94,7 @@ class Slices:
         """
         if self._query.is_global:
             return
-        sample = rows.limit(_SAMPLE).persist()
+        sample = rows.limit(_SAMPLE).persist(KEPT)
         try:
             half = F.pmod(F.hash(*self.names), F.lit(2)) == 0
             touched = self.units_of(sample).distinct().filter(half)

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_backfill_provider.shapes.queries import Upkeep
 
-_SLICE = "slice"
-
-_ONE_GROUP = Upkeep(
-    technique=_SLICE,
-    reason="the view is one group, so each change touches all of it; refresh: full computes it, too, and does not "
-    "read the changes",
-    reads="the changes, and all rows of the upstream again",
-    writes="its one row, if it differs, in one commit",
-)
-_TOUCHED = Upkeep(
-    technique=_SLICE,
-    reason="the groups that changes touch are computed anew from their own rows, which suits any aggregate and window",
-    reads="the changes, and all rows of the upstream again to find those of the touched groups",
+FOLDED = Upkeep(
+    technique="fold",
+    reason="changes are added to the state of their groups, in hidden columns of the view",
+    reads="the changes and the state of the touched groups; and all rows of the upstream, if a group loses its least "
+    "or greatest value",
     writes="the rows of touched groups that differ, in one merge",
+    reads_all=False,
+)
+
+MAYBE_FOLDED = replace(
+    FOLDED, reason=f"{FOLDED.reason}; if the types of its aggregates allow it, which creation finds out"
 )
 
 
-def upkeep_of(technique: str, *, is_global: bool) -> Upkeep | None:
+def sliced(because: str, *, is_global: bool) -> Upkeep:
     """
-    Return how a view is kept up to date; ``None`` if its technique has no words here.
+    Return how a view is kept up to date whose touched groups are computed anew.
 
+    :param because: why they are not folded.
     :param is_global: whether the view is one group.
     """
-    if technique != _SLICE:
-        return None
-    return _ONE_GROUP if is_global else _TOUCHED
+    if is_global:
+        return Upkeep(
+            technique="slice",
+            reason=f"the view is one group, so each change computes all of it anew, because {because}; refresh: full "
+            "computes it, too, and does not read the changes",
+            reads="the changes, and all rows of the upstream again",
+            writes="its one row, if it differs, in one commit",
+        )
+    return Upkeep(
+        technique="slice",
+        reason=f"the groups that changes touch are computed anew, because {because}",
+        reads="the changes, and all rows of the upstream again to find those of the touched groups",
+        writes="the rows of touched groups that differ, in one merge",
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -13,16 +15,21 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.group.query import check_group_query
+from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
+from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
+from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
+
+logger = logging.getLogger(__name__)
 
 
 class SliceWriter(ViewWriter):
@@ -35,7 +42,7 @@ class SliceWriter(ViewWriter):
     def __init__(self, context: WriterContext) -> None:
         self._context = context
         self._rows = context.job_rows
-        self._query = check_group_query(context.job.query)
+        self._query = cast("GroupQuery", context.query.query)
         self._slices = Slices(context, self._query)
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
@@ -54,6 +61,14 @@ class SliceWriter(ViewWriter):
             )
         self._slices.require_same(rows)
 
+    def state(self) -> Mapping[str, str]:
+        """Return the hidden columns of a fold; none if the query cannot be folded."""
+        found = self._fold()
+        if isinstance(found, FoldedQuery):
+            return found.state
+        logger.info("job %s: the groups that changes touch are computed anew: %s", self._context.job.name, found)
+        return {}
+
     def schema(self) -> StructType:
         """Return the view's columns."""
         return self._context.run(self._rows.empty()).schema
@@ -66,7 +81,7 @@ class SliceWriter(ViewWriter):
         *,
         repairs: bool,
         since: TableVersions | None,
-    ) -> UnitWork:
+    ) -> UnitWork | None:
         """Replace the units of the old and of the new images of the changed rows."""
         del repairs, since
         return self._replace(self._slices.touched(changes), CHANGES, identity, barrier)
@@ -74,11 +89,13 @@ class SliceWriter(ViewWriter):
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
-        """Append the groups of all of history, which is one part."""
+        """Append the groups of a part of history, each whole."""
         del since
-        fresh = self._context.run(without_pushdown(rows))
-        # Once history is read, its last part has no rows; the row of an aggregate over nothing is not one of the view.
-        self._context.view.append(fresh.limit(0) if barrier.read_before else fresh, part, identity, barrier)
+        groups = self._context.run(without_pushdown(rows))
+        if self._query.is_global and barrier.read_before:
+            # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
+            groups = groups.limit(0)
+        self._context.view.append(groups, part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -90,9 +107,17 @@ class SliceWriter(ViewWriter):
             touched = touched.unionAll(self._slices.touched(changes)).distinct()
         return self._replace(touched, REPAIR, identity, barrier)
 
+    def _fold(self) -> FoldedQuery | NotFolded | InvalidJobError:
+        """Return the query as a fold, or why it is none; Spark may refuse a text that it is cut into."""
+        try:
+            found = FoldedQuery.of(self._context, self._query)
+            return found if isinstance(found, NotFolded) else found.other_columns() or found
+        except InvalidJobError as error:
+            return error
+
     def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """Compute units anew, and replace them; each is found once, because several statements read them."""
-        units = touched.persist()
+        units = touched.persist(KEPT)
         try:
             fresh = self._slices.of_units(units, barrier)
             outputs = self._slices.outputs_in(fresh.schema)

@@ -18,6 +18,7 @@ from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterCon
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
@@ -101,11 +102,11 @@ class RowWriter(ViewWriter):
         rows = repair.rows_to_write(self._context.spark, self._rows, barrier)
         if self._rows.reader.loses_rows:
             # A row that the upstream removes after its key was chosen could not be written again.
-            rows = rows.localCheckpoint()
+            rows = rows.localCheckpoint(storageLevel=KEPT)
         fresh = rows.select(*map(column, self._rows.columns))
         touched = repair.keys_to_replace(
             self._context.spark, self._rows, barrier, rows, view.table.read(), outputs
-        ).persist()
+        ).persist(KEPT)
         try:
             keys = touched
             if changes is not None:

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamNotFoundError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.log_state import log_state, partition_values
@@ -60,6 +61,11 @@ class AppendOnlySource(FileLogSource):
     @cached_property
     def _log(self) -> DeltaLog:
         return self._table.log
+
+    def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
+        """Return the view and its job if the table is a materialized view by now; offsets are those of the file log."""
+        del offset
+        return self._table.view_at()
 
     # --------------------------------------------------------------------------------------------- the file log
 
@@ -192,7 +198,7 @@ class AppendOnlySource(FileLogSource):
             table_id=described.table_id,
             types=described.types,
             physical_names=described.physical_names,
-            unfinished=described.unfinished,
+            view=described.view,
             mapping=self._mapping,
         )
 

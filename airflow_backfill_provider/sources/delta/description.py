@@ -9,9 +9,8 @@ from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, U
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.columns import CHANGE_FEED_COLUMNS
 from airflow_backfill_provider.lake.log.schemas import TableSchema
+from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
 from airflow_backfill_provider.sources.description import UpstreamDescription
-
-CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

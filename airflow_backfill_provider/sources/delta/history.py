@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamNotFoundError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.log.commit_times import CommitTimes, RecordedSince
@@ -35,9 +36,11 @@ from airflow_backfill_provider.lake.log.schemas import TableSchema, char_length
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
-from airflow_backfill_provider.lake.tables.view_identity import unfinished_view
+from airflow_backfill_provider.lake.tables.table_properties import table_properties
+from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
+from airflow_backfill_provider.lake.tables.view_identity import upstream_view
 from airflow_backfill_provider.sources.delta import windows
-from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
+from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.open_versions import OpenVersions
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.description import other_table
@@ -91,11 +94,24 @@ class DeltaHistory:
             location=self.path,
             offset=offset_of(table.version()),
             table_id=str(metadata.id),
-            types=schema.types,
+            types=schema.shown_types,
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
             physical_names=schema.physical_names,
-            unfinished=unfinished_view(self.path, metadata.configuration),
+            view=upstream_view(self.path, metadata.configuration),
         )
+
+    def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
+        """
+        Return the view and its job if the table is a materialized view as of a version; ``None`` if it is none.
+
+        :raises UpstreamNotFoundError: as :meth:`at`.
+        """
+        if offset is None:
+            # Of a missing or damaged table, the message is that of opening it.
+            with suppress(DeltaError):
+                return upstream_view(self.path, table_properties(self.path, self.storage_options))
+        table = self.opened(None if offset is None else version_of(offset))
+        return upstream_view(self.path, table.metadata().configuration)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """
@@ -193,11 +209,11 @@ class DeltaHistory:
             "kept_for": changes_kept_for(properties),
             "kept_by": f"{DELETED_FILES}, {LOG}",
             "unreadable": unreadable(properties),
-            "unfinished": unfinished_view(self.path, properties),
+            "view": upstream_view(self.path, properties),
         }
         newest_read = max(reached.offset if reached else BEGINNING, read_up_to or BEGINNING)
         replaced = (
-            (created_on and other_table(self.path, str(table.metadata().id), created_on.table_id))
+            (created_on and self._other_table(table, created_on))
             or ends_before(self.path, latest, version_of(newest_read))
             or (reached and written_at_another_time(log, version_of(reached.offset), reached.mark))
         )
@@ -224,6 +240,11 @@ class DeltaHistory:
             needed=offset_of(needed[0]) if needed else None,
             needed_since=needed[1].timestamp if needed and needed[1] else None,
         )
+
+    def _other_table(self, table: DeltaTable, created_on: ResolvedUpstream) -> str:
+        metadata = table.metadata()
+        view = upstream_view(self.path, metadata.configuration)
+        return other_table(self.path, str(metadata.id), created_on.table_id, view)
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """

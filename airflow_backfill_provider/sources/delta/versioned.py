@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -13,6 +14,7 @@ from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
 
 
@@ -51,6 +53,14 @@ class VersionedSource(Source):
         :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
         """
         return self.history.at(offset)
+
+    def view_at(self, offset: Offset | None = None) -> UpstreamView | None:
+        """Return the view and its job if the table is a materialized view; ``None`` if it is none."""
+        return self.history.view_at(offset)
+
+    def offset_of_version(self, version: int) -> Offset:
+        """Return a version as an offset."""
+        return offset_of(version)
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest version committed at or before an instant; ``None`` if the log begins later."""

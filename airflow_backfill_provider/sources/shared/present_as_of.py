@@ -21,6 +21,7 @@ from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.present_rows import PresentRows
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 
 _LONGEST_WAIT = 10
 """The most seconds between two questions whether the changes are there."""
@@ -37,7 +38,7 @@ def present_as_of(
     :raises ConcurrentUpdateError: if all rows were removed at once since then.
     """
     start = present.begin_reading()
-    read = reader.present_rows([EVERYTHING]).persist()
+    read = reader.present_rows([EVERYTHING]).persist(KEPT)
     read.count()
     name = f"reading {uuid.uuid4().hex}"
 

@@ -1,6 +1,8 @@
 """
 ``arrangement``: replicates the upstream once into a layout by (vnode, key), and reads each vnode from it separately.
 
+For a view of groups, the layout is by (vnode, unit, key), and a chunk ends between units. So a group is read whole.
+
 Ports the streaming executor of the same name. Suits keys in random order, and divides the vnodes among parallel task
 runs.
 """
@@ -11,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.kinds import row_units, shape_of
 from airflow_backfill_provider.strategies.arrangement.location import TABLE, location_of
 from airflow_backfill_provider.strategies.base import (
     ChunkInputs,
@@ -45,24 +48,27 @@ class Arrangement(Strategy):
     takes_all_changes: ClassVar[bool] = True
     reads_older_offsets: ClassVar[bool] = True
     checks_all_keys: ClassVar[bool] = True
+    reads_units: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse rows that move between vnodes while their changes wait."""
-        require_rows_to_stay(job)
+        """Refuse rows that move between vnodes while their changes wait, if the view has them one by one."""
+        if not shape_of(job.query).query(job.query).has_row_units:
+            require_rows_to_stay(job)
 
     def scan(self, settings: JobSettings) -> Scan:
-        """Return the scan by vnode and key."""
+        """Return the scan by vnode and key, or by vnode and unit."""
         return self.vnode_scan(settings)
 
     def vnode_scan(self, settings: JobSettings) -> VnodeScan:
-        """Return the scan by vnode and key."""
-        job = settings.definition
-        return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
+        """Return the scan by vnode and key; if the view has groups of rows, by vnode and unit."""
+        job, units = settings.definition, row_units(settings)
+        order = settings.key_order if units is None else units.order
+        return VnodeScan(order, job.vnode_count, job.vnodes, settings.own_columns)
 
     def offer(self, inputs: StrategyInputs) -> Offer:
-        """Accept any job whose rows stay in their vnodes while their changes wait."""
+        """Accept any job whose rows stay in their vnodes while their changes wait, and any whose units it reads."""
         try:
-            require_rows_to_stay(inputs.job)
+            self.require_job(inputs.job)
         except InvalidJobError as refusal:
             return Offer(fits=False, reason=str(refusal))
         return Offer(fits=True)

@@ -26,16 +26,16 @@ _NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_app
 
 def changed_since_base(log: DataFrame, scan: VnodeScan, job_rows: JobRows) -> DataFrame:
     """
-    Return each (vnode, key) that changed since the base was created.
+    Return each row, by its :attr:`JobRows.identity`, that changed since the base was created.
 
     :param log: the changes, by epoch.
-    :returns: columns with the package's names: vnode and key as ``changed_0, …``, ``vnode``, ``first_appeared``
+    :returns: columns with the package's names: the identity as ``changed_0, …``, ``vnode``, ``first_appeared``
         (the base does not have the key), ``is_double`` (the key was inserted although it existed), ``is_live``
         (the row exists now) and ``newest``, the newest row.
     """
     own = scan.own
     epoch = F.col(own.epoch)
-    keys = [column(name) for name in scan.order.names]
+    keys = [column(name) for name in job_rows.identity.names]
     entries = F.array_sort(F.collect_list(F.struct(own.epoch, own.is_upsert, own.appeared)))
     history = F.col(own.named("history"))
     changed = log.groupBy(*keys).agg(
@@ -48,7 +48,7 @@ def changed_since_base(log: DataFrame, scan: VnodeScan, job_rows: JobRows) -> Da
     inserted = F.transform(F.slice(history, 2, F.size(history)), lambda entry: entry[own.appeared])
     doubles = F.exists(F.zip_with(existed, inserted, lambda before, again: before & again), lambda both: both)
     return changed.select(
-        *(key.alias(name) for key, name in zip(keys, _changed_keys(scan), strict=True)),
+        *(key.alias(name) for key, name in zip(keys, _changed_keys(job_rows), strict=True)),
         own.vnode,
         *map(own.named, (_FIRST_APPEARED, _IS_LIVE, _NEWEST)),
         doubles.alias(own.named(_IS_DOUBLE)),
@@ -140,7 +140,7 @@ class ArrangedChunk:
     Rows of an arrangement in some ranges, as of one epoch.
 
     :param of_base: the base's rows in the ranges.
-    :param changed: each (vnode, key) in the ranges that changed since; see :func:`changed_since_base`.
+    :param changed: each row in the ranges that changed since; see :func:`changed_since_base`.
     """
 
     of_base: BaseChunk
@@ -152,10 +152,9 @@ class ArrangedChunk:
 
         Evaluating them fails if the upstream inserted a key that already existed.
         """
-        scan = self.of_base.scan
-        own = scan.own
+        own, job_rows = self.of_base.scan.own, self.of_base.job_rows
         first_appeared = F.col(own.named(_FIRST_APPEARED))
-        names, changed_keys = scan.order.names, _changed_keys(scan)
+        names, changed_keys = job_rows.identity.names, _changed_keys(job_rows)
         changed = self.changed.select(*changed_keys, first_appeared)
         same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
         # A key of the base that was inserted again without a delete exists twice.
@@ -182,5 +181,5 @@ class ArrangedChunk:
         self.rows().agg(F.count("*")).collect()
 
 
-def _changed_keys(scan: VnodeScan) -> list[str]:
-    return scan.own.numbered("changed", len(scan.order.fields))
+def _changed_keys(job_rows: JobRows) -> list[str]:
+    return job_rows.own.numbered("changed", len(job_rows.identity.fields))

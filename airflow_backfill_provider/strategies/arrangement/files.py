@@ -19,13 +19,15 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
 from airflow_backfill_provider.core.scan.columns import OwnColumns
-from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.core.scan.unit_chunks import UnitIndex
 from airflow_backfill_provider.lake.files.key_index import (
     ArrowKeyIndex,
     arrow_type,
     in_key_order,
     keys_within,
+    last_key_before,
     leading_values,
     nth_key,
     plain_names,
@@ -60,21 +62,29 @@ class ArrangementFiles:
         return is_table(self.path, self._options)
 
     def statistics(
-        self, order: KeyOrder, base_epoch: int, own: OwnColumns, coming: pa.Table | None = None
-    ) -> tuple[list[FileStatistics], KeyIndex]:
+        self,
+        order: KeyOrder,
+        base_epoch: int,
+        own: OwnColumns,
+        coming: pa.Table | None = None,
+        *,
+        layout: KeyOrder | None = None,
+    ) -> tuple[list[FileStatistics], UnitIndex]:
         """
-        Return files with bounds of (vnode, key), and an index of exact keys, to choose chunks.
+        Return files with bounds of positions, and an index of exact positions, to choose chunks.
 
         The table stores a changed row once in the base and once for each epoch that changed it. The returned files
         count rows as a chunk reads them: files of the base without the changed rows, and files for the changes with
         only the newest rows.
 
-        :param order: the order of (vnode, key).
+        :param order: the order of positions: (vnode, key), or (vnode, unit).
         :param base_epoch: the epoch in the rows of the base.
         :param own: the names of the package's own columns.
         :param coming: changes that the epoch will append before it reads its chunk; see
             :func:`~airflow_backfill_provider.lake.tables.window_changes.window_changes`.
+        :param layout: the order of rows if it is another one: (vnode, unit, key).
         """
+        layout = layout or order
         with arrangement_errors(self.path):
             stored = self._stored()
             newest_epoch = {file.path: file.upper for file in stored.files(_by_epoch(own))}
@@ -82,12 +92,12 @@ class ArrangementFiles:
             log = [file for file in files if newest_epoch[file.path] != (base_epoch,)]
             if not (log or coming):
                 return files, stored.keys(order)
-            changed, is_live, is_new = _changed(stored, log, order, own, coming)
+            changed, is_live, is_new = _changed(stored, log, layout, own, coming)
         base = [file for file in files if newest_epoch[file.path] == (base_epoch,)]
         in_base = changed.filter(pc.invert(is_new))
         live = in_key_order(changed.filter(is_live), order)
         pieces = _pieces(live, order, size=sum(file.size for file in log))
-        index = _LiveKeys(stored.keys(order), order, in_base, {file.path: keys for file, keys in pieces})
+        index = _LiveKeys(stored.keys(layout), order, in_base, {file.path: keys for file, keys in pieces})
         return [*_without(base, in_base, order), *(file for file, _ in pieces)], index
 
     def smallest_of_base(self, base_epoch: int, own: OwnColumns) -> int:
@@ -137,8 +147,9 @@ class _LiveKeys:
     """
     The exact keys of the rows that a chunk reads.
 
-    :param stored: the keys in the base's files.
-    :param in_base: the keys of the base that changed.
+    :param stored: the keys in the base's files, in the order of rows.
+    :param order: the order of positions.
+    :param in_base: the keys of the base that changed, likewise.
     :param pieces: path → keys of the files for the changes.
     """
 
@@ -158,14 +169,26 @@ class _LiveKeys:
         """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
         return nth_key((self._keys(file) for file in files), self._order, within, n)
 
+    def last_before(self, files: Sequence[FileStatistics], within: KeyRange, position: Position) -> Position | None:
+        """Return the greatest of the files' keys in a range that lies before a position; None if there is none."""
+        return last_key_before((self._keys(file) for file in files), self._order, within, position)
+
     def _keys(self, file: FileStatistics) -> pa.Table:
         if file.path not in self._known:
-            keys = self._stored.read(file)
-            # Null keys never match here, so they are counted twice, which only makes a chunk smaller.
-            names, plain = self._order.names, plain_names(len(self._order.fields))
-            keys, in_base = (table.select(names).rename_columns(plain) for table in (keys, self._in_base))
-            self._known[file.path] = keys.join(in_base, plain, join_type="left anti").rename_columns(names)
+            self._known[file.path] = _without_keys(self._stored.read(file), self._in_base)
         return self._known[file.path]
+
+
+def _without_keys(keys: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the keys that are not among others. Unlike in a join, a null is a value like any other."""
+    names = others.column_names
+    plain = plain_names(len(names))
+    both = pa.concat_tables(
+        table.select(names).rename_columns(plain).append_column("is_other", pa.repeat(is_other, table.num_rows))
+        for table, is_other in ((keys, False), (others, True))
+    )
+    grouped = both.group_by(plain, use_threads=False).aggregate([("is_other", "any")])
+    return grouped.filter(pc.invert(grouped.column("is_other_any"))).select(plain).rename_columns(names)
 
 
 def _by_epoch(own: OwnColumns) -> KeyOrder:

@@ -13,12 +13,14 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.epoch.shared_vnodes import shared_vnodes
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
 from airflow_backfill_provider.core.job.row_estimate import rows_of
+from airflow_backfill_provider.core.kinds import row_units
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
 from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.core.scan.next_chunk import choose_parts
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
-from airflow_backfill_provider.core.scan.scan import VnodeRange
+from airflow_backfill_provider.core.scan.scan import VnodeRange, with_key
+from airflow_backfill_provider.core.scan.unit_chunks import choose_unit_parts
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk
@@ -54,19 +56,23 @@ def next_arranged_chunk(inputs: ChunkInputs, location: str) -> NextChunk:
     # Without a rate limit the chunk need not be counted.
     rate_limit = inputs.rate_limit
     counts = settings.reads_snapshot and rate_limit is not None and kept_up_to < offset
-    coming = upstream.window_changes(settings, kept_up_to, offset) if counts else None
-    files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
+    by_units, order = row_units(settings) is not None, settings.scan.order
+    # Only Spark can compute the units of changes.
+    coming = upstream.window_changes(settings, kept_up_to, offset) if counts and not by_units else None
+    layout = with_key(order, settings.key_order)
+    files, keys = arrangement.statistics(order, settings.base_epoch, settings.own_columns, coming, layout=layout)
     row_count = sum(file.row_count for file in files)
-    if settings.keys == EVERYTHING:
+    if settings.keys == EVERYTHING and not by_units:
         row_count = _rows_of_job(settings, upstream, offset, rows)
     owned = _vnode_ranges(settings, state, files, previous)
     if not settings.reads_snapshot:
         return NextChunk(row_count, vnode_ranges=owned)
-    parts = choose_parts(
+    choose = choose_unit_parts if by_units else choose_parts
+    parts = choose(
         files,
         unread=[settings.scan.unread(state, vnodes) for vnodes in owned],
         rate_limit=_shrunk(rate_limit, upstream, kept_up_to, rows) if counts and coming is None else rate_limit,
-        order=settings.scan.order,
+        order=order,
         keys=keys,
     )
     return NextChunk(row_count, tuple(part for part in parts if part.ranges), owned)

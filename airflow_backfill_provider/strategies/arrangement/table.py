@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.core.status.compaction import CompactionPlan
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.compaction import compact
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.own_table import create_own_table
@@ -142,12 +143,16 @@ class ArrangementTable:
             compact(self._table, plan, self._identity.incarnation)
 
     def _laid_out(self, rows: DataFrame, is_upsert: Column, appeared: Column, epoch: int, files: int) -> DataFrame:
-        """Return rows in the arrangement's columns and order; the columns with statistics come first."""
+        """
+        Return rows in the arrangement's columns and order; the columns with statistics come first.
+
+        Rows of a unit are ordered by their key, so that a large unit is divided among files.
+        """
         keys = self._scan.order.names
         others = [name for name in self._job_rows.columns if name not in keys]
         order = [
             (column(field.name).desc_nulls_first() if field.descending else column(field.name).asc_nulls_first())
-            for field in self._scan.order.fields
+            for field in self._job_rows.identity.fields
         ]
         return (
             rows.select(
@@ -189,7 +194,7 @@ class ArrangementTable:
         log = self._table.read().filter(
             (epoch > self._base_epoch) & (epoch <= barrier.epoch) & in_any(self._scan.order, ranges)
         )
-        changed = changed_since_base(log, self._scan, self._job_rows).persist()
+        changed = changed_since_base(log, self._scan, self._job_rows).persist(KEPT)
         try:
             yield ArrangedChunk(of_base=self.base_chunk(ranges), changed=changed)
         finally:

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.scan.table_version import TableVersion, Tabl
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.present_rows import PresentRows
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.net_changes import net_changes
 from airflow_backfill_provider.spark.own_table import create_own_table
@@ -233,7 +234,7 @@ class CdcReader(HistoryReader):
         if rows.reader.is_cleared(after, up_to):
             read = read.limit(0)
         expected = barrier.upstream.row_count if barrier.rate_limit is None else barrier.rate_limit
-        net = net_changes(rows, after, up_to, wanted).persist()
+        net = net_changes(rows, after, up_to, wanted).persist(KEPT)
         try:
             yield SettledChunk(job_rows=rows, read=read, net=net, expected=expected)
         finally:

@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.lake.tables.existing import is_table
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.own_table import create_own_table
 from airflow_backfill_provider.spark.stamped_table import StampedTable
 from airflow_backfill_provider.spark.stamps import TableKind
@@ -63,7 +64,7 @@ class DeadLetters:
         found = self._context.job_rows.reader.unreadable(places)
         if found is None:
             return
-        rows = found.withColumn("epoch", F.lit(barrier.epoch).cast("long")).persist()
+        rows = found.withColumn("epoch", F.lit(barrier.epoch).cast("long")).persist(KEPT)
         try:
             count = rows.count()
             if count:

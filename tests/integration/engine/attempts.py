@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from airflow_backfill_provider.core.epoch import crash_points
@@ -18,7 +18,10 @@ from tests.integration.engine import connect_client
 PATIENCE = 300
 """Seconds after which something is known never to come."""
 
-ROOT = Path(__file__).parents[3]
+# Each attempt is a process of its own, forked from one that has imported everything. The imports of a client take more
+# than a second of a processor, and a test of crash points has a client for each of them.
+_CLIENTS = multiprocessing.get_context("forkserver")
+_CLIENTS.set_forkserver_preload([connect_client.__name__, "pyspark.sql.connect.session", "delta.tables"])
 
 
 def is_killed(remote: str, state: str, point: str = "", *epochs: str) -> bool:
@@ -30,16 +33,28 @@ def is_killed(remote: str, state: str, point: str = "", *epochs: str) -> bool:
     :param point: where it kills itself; see :mod:`.connect_client`.
     :param epochs: the number of epochs that it runs, if not one.
     """
-    done = subprocess.run(
-        [sys.executable, connect_client.__file__, remote, state, point, *epochs],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode in {0, -signal.SIGKILL}, f"it ended by {done.returncode}: {done.stderr[-2000:]}"
-    return done.returncode != 0
+    with tempfile.TemporaryDirectory() as folder:
+        errors = Path(folder, "errors")
+        attempt = _CLIENTS.Process(target=_attempt, args=(errors, dict(os.environ), remote, state, point, *epochs))
+        attempt.start()
+        attempt.join(PATIENCE)
+        ended = attempt.exitcode
+        if ended is None:
+            attempt.kill()
+        said = errors.read_text(encoding="utf-8", errors="replace")[-2000:] if errors.exists() else ""
+    assert ended in {0, -signal.SIGKILL}, f"it ended by {ended}: {said}"
+    return ended != 0
+
+
+def _attempt(errors: Path, environment: Mapping[str, str], *arguments: str) -> None:
+    """Run a client in a process of its own, with the environment of the test and not of the process that it is from."""
+    with errors.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    connect_client.main(*arguments)
+    # A timer may still wait.
+    os._exit(0)
 
 
 class Asleep(threading.Thread):

@@ -1,5 +1,5 @@
 """
-One attempt of a job's next epoch in a separate process: ``connect_client.py REMOTE STATE POINT [EPOCHS]``.
+One attempt of a job's next epoch, which a process of its own makes; :mod:`.attempts` starts it.
 
 With a number of epochs, it is a try of one task run that runs all of them, and dies in the second one. Otherwise, it
 runs an epoch that task runs share step by step, as their applications would.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 
 from airflow_backfill_provider import protocol
@@ -73,9 +72,3 @@ def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:
     protocol.apply_changes(barrier, store=backfill.store, engine=engine)
     for part in range(len(barrier.parts)):
         protocol.read_chunk_part(barrier, part, store=backfill.store, engine=engine)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
-    # A timer may still wait.
-    os._exit(0)

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_backfill_provider.applications.connect import connected
+from airflow_backfill_provider.applications.connect_engine import ConnectEngine
+from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.core.scan.progress import Completed, InProgress
 from tests.debezium_events import (
     COLUMNS,
@@ -88,3 +91,28 @@ def test_random_histories(spark: SparkSession, lake: Path, kind: type[EventTable
     assert events.rows() == texts(history.rows.values())
     assert events.rows() == texts(events.table.rows().values())
     events.assert_truth()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", [EventTable, FlattenedEventTable])
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_a_warm_engine_reads_events(
+    spark: SparkSession, spark_remote: str, lake: Path, kind: type[EventTable], strategy: str
+) -> None:
+    """I1: Spark Connect refuses some plans that Spark takes. It creates the job, runs its epochs, and compares."""
+    events = Events(spark, lake, kind)
+    events.table.create()
+    history = History(8)
+    history.begin(events.table)
+    with connected(Remote.parse(spark_remote), what="events") as connection:
+        events.engine = ConnectEngine(connection, None, purpose="epoch")
+        events.create(strategy=strategy, rate_limit=30)
+        assert events.epoch()
+        for _ in range(20):
+            history.change()
+        events.table.land(*history.batch())
+        events.finish()
+        events.table.land(*history.waiting)
+        events.finish()
+        events.assert_truth()
+    assert events.rows() == texts(history.rows.values())

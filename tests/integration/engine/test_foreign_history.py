@@ -128,13 +128,13 @@ def test_an_attempt_that_slept_through_a_rebuild_does_not_mark_its_view_as_finis
     """I5: it checked the identity of the view, slept through the rebuild, and continues."""
     identity = ViewIdentity.of(orders.create())
 
-    def slept(view: MaterializedView, answer: str, identity: ViewIdentity, epoch: int) -> None:
+    def slept(view: MaterializedView, properties: dict[str, str], identity: ViewIdentity, epoch: int) -> None:
         monkeypatch.undo()
         orders.rebuild(rate_limit=10)
         orders.epoch()
-        view._set_finished(answer, identity, epoch)
+        view._set_properties(properties, identity, epoch)
 
-    monkeypatch.setattr(MaterializedView, "_set_finished", slept)
+    monkeypatch.setattr(MaterializedView, "_set_properties", slept)
     MaterializedView(orders.spark.newSession(), orders.view_path).mark_finished(identity, 1)
     assert says_finished(orders) == "false"
     orders.finish()

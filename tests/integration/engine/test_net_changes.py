@@ -109,7 +109,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
         resolve_doubtful(source, net, newest)
     sound = net.filter("NOT __has_double")
     assert measure_changes(source, sound, F.col("id") < 5) == MeasuredChanges(
-        5, 4, 1, some_appeared=True, some_doubtful=False, has_nulls=(False,), key_bytes=0
+        5, 4, 1, some_appeared=True, some_doubtful=False, has_nulls=(False,), key_bytes=0, value_bytes=9
     )
     by_key = {row["id"]: row for row in net_by_key(source, sound).collect()}
     assert {number: (row["__is_upsert"], row["__appeared"]) for number, row in by_key.items()} == {

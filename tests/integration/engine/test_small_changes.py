@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.spark import small_changes
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -115,3 +117,22 @@ def test_a_view_without_deletion_vectors_is_merged_without_a_filter(lakehouse: L
     lakehouse.epoch()
     assert "getbit" not in merges(lakehouse)[0]
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_changes_are_sent_to_every_executor_only_if_they_are_few_and_narrow(spark: SparkSession) -> None:
+    """A few thousand rows of a megabyte do not fit into the memory of an engine, let alone several times."""
+    wide, narrow = (
+        spark.range(20).selectExpr(
+            "id", "NULL AS nothing", f"repeat('x', {width}) AS body", f"array(struct(repeat('y', {width}))) AS nested"
+        )
+        for width in (1_000_000, 1_000)
+    )
+    types = TableSchema.of(wide.schema.json()).types
+
+    def sent(rows: DataFrame) -> DataFrame:
+        total = rows.agg(F.sum(small_changes.bytes_of(types))).collect()[0][0]
+        return small_changes.broadcast_if_few(rows, 20, total)
+
+    assert sent(wide) is wide
+    assert sent(narrow) is not narrow
+    assert small_changes.broadcast_if_few(narrow, 1_000_000, 0) is narrow

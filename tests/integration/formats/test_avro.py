@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from airflow_backfill_provider.sources.shared.formats.framing import NOT_FRAMED
 from airflow_backfill_provider.sources.shared.formats.portable_values import INVALID_TEXT, NO_DATE
 from airflow_backfill_provider.sources.shared.formats.resolved import ResolvedAvro
 from airflow_backfill_provider.sources.shared.formats.spark import decoded, writer_ids
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -250,6 +251,7 @@ MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}
 DATE = {"type": "int", "logicalType": "date"}
 LAST_MICROSECOND = 253_402_300_799_999_999
+EXACT = Context(prec=38)
 
 
 def test_a_value_is_never_read_as_another_one(spark):
@@ -274,6 +276,27 @@ def test_a_value_is_never_read_as_another_one(spark):
         ((_, found),) = read(spark, pinned(record(("a", reader)), "registry"), [framed(index, body)], writers)
         assert (found is None) == (error is None), name
         assert error is None or error in str(found), name
+
+
+@pytest.mark.parametrize("digits", [35, *map(exhaustive, (18, 19, 34, 38))])
+def test_a_decimal_keeps_every_digit(spark, digits):
+    """I6: Spark rounds the negative and the absolute value of a decimal with more than 34 digits."""
+    fixed = {"type": "fixed", "name": "Sixteen", "size": 16, "logicalType": "decimal"}
+    most = 10**digits - 1
+    values = (most, -most, most // 9, -(most // 9))
+    for kind in (fixed | {"precision": digits, "scale": 2}, decimal(digits, 0), decimal(digits, digits)):
+        size = b"" if kind["type"] == "fixed" else length(16)
+        bodies = [size + value.to_bytes(16, "big", signed=True) for value in values]
+        found = read(spark, pinned(record(("a", kind))), bodies)
+        assert [value["a"] for value, _ in found] == [EXACT.scaleb(Decimal(value), -kind["scale"]) for value in values]
+
+
+@pytest.mark.parametrize("digits", [19, *map(exhaustive, (5, 18, 34, 37))])
+def test_a_decimal_with_more_digits_than_its_schema_has_is_unreadable(spark, digits):
+    """I6: it is neither cut nor rounded, however many digits it has."""
+    longer = [sign * 10**count for count in (digits, 34, 35, 37) if count >= digits for sign in (1, -1)]
+    avro = pinned(record(("a", decimal(digits, 2))))
+    assert read(spark, avro, [unscaled(value, 16) for value in longer]) == [(None, NO_AVRO)] * len(longer)
 
 
 def test_what_is_within_lists_maps_and_records_is_checked_too(spark):

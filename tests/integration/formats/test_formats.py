@@ -186,6 +186,15 @@ def test_decimals_are_never_rounded(spark):
     ]
 
 
+def test_a_decimal_keeps_every_digit(spark):
+    """Spark rounds the negative and the absolute value of a decimal with more than 34 digits."""
+    digits = ["1234567890" * 4, "9" * 40]
+    whole = [f"{sign}{text[:count]}" for sign in ("", "-") for text in digits for count in (34, 35, 38)]
+    assert values(spark, "DECIMAL(38,0)", whole) == [Decimal(text) for text in whole]
+    broken = [f"{text[:-30]}.{text[-30:]}" for text in whole]
+    assert values(spark, "DECIMAL(38,30)", broken) == [Decimal(text) for text in broken]
+
+
 DIGITS = st.text("0123456789", min_size=1, max_size=6)
 NUMBERS = st.builds(
     "{}{}{}{}".format,

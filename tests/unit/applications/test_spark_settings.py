@@ -91,6 +91,15 @@ def test_every_java_that_decodes_records_limits_what_avro_makes_room_for():
     assert {cluster[f"spark.{process}.defaultJavaOptions"] for process in ("driver", "executor")} == {AVRO_LIMITS}
 
 
+@pytest.mark.parametrize("master", ["local[*]", "yarn"])
+def test_no_task_holds_a_hundred_batches_that_it_has_written_to_disk(jars, master):
+    """Each batch of rows that are kept has four megabytes or more: an engine of 600 MB ran out of memory."""
+    assert int(spark_conf(master)["spark.serializer.objectStreamReset"]) <= 10
+    assert (
+        spark_conf(master, {"spark.serializer.objectStreamReset": "50"})["spark.serializer.objectStreamReset"] == "50"
+    )
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_named_folder_without_jars_is_refused(tmp_path, monkeypatch, exists):
     """Issue part 12: no Spark jars."""

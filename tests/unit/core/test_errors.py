@@ -22,6 +22,7 @@ RETRYABLE = {
     "RegistryUnavailableError",
     "SparkServerUnavailableError",
     "StorageUnavailableError",
+    "UpstreamNotFinishedError",
     "UpstreamUnavailableError",
     "VerificationFailedError",
 }

@@ -100,7 +100,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for folder in ("jobs", "lake"):
         (tmp_path / folder).mkdir()
-    for name in ("paid_orders", "large_orders", "other_orders"):
+    for name in ("paid_orders", "large_orders", "other_orders", "daily_totals"):
         definition = {**JOB, "name": name, "materialized_view": f"{tmp_path}/lake/{name}"}
         Path("jobs", f"{name}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
     typed: dict[str, object] = {"__name__": "page"}

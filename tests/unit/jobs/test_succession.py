@@ -125,6 +125,18 @@ def test_offsets_of_another_table_say_nothing_about_the_place(served):
     assert [row[0] for row in served.rows()] == [100, 101]
 
 
+def test_a_rebuild_over_a_table_that_was_replaced_meanwhile_starts_over(served):
+    """Its epochs would be refused for ever, and asking again for the same definition would change nothing."""
+    grow(served)
+    shutil.rmtree(served.orders.path)
+    served.orders.rows.clear()
+    served.orders.add(100, 101)
+    grow(served)
+    grown(served)
+    served.epoch()
+    assert [row[0] for row in served.rows()] == [100, 101]
+
+
 def test_an_unfinished_rebuild_does_not_take_the_place(served):
     grow(served, rate_limit=3)
     assert not hand_over(served), "it has read nothing"

@@ -82,10 +82,10 @@ def deferred(operator: SparkBackfillOperator) -> TaskDeferred:
 
 
 def event_of(waiting: TaskDeferred) -> dict[str, Any]:
-    """Wait as the triggerer does: with a trigger that was made again from its serialized form."""
+    """Wait as the triggerer does, with a trigger that was made again from its serialized form; but look more often."""
     classpath, arguments = waiting.trigger.serialize()
     assert classpath.endswith(".SparkApplicationTrigger")
-    again = type(waiting.trigger)(**json.loads(json.dumps(arguments)))
+    again = type(waiting.trigger)(**json.loads(json.dumps(arguments)) | {"poll_interval": 0.05})
 
     async def first() -> Any:
         return await asyncio.wait_for(anext(again.run()), 60)

@@ -6,12 +6,14 @@ import datetime as dt
 from collections.abc import Callable
 
 import pytest
+from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.status.job_status import JobCondition
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, JOB_PROPERTY
 from airflow_backfill_provider.plugin import observed_job
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from tests.unit.stand_in import Lake
@@ -94,6 +96,19 @@ def test_a_job_is_observed_also_before_it_is_created(orders: Lake):
     orders.create()
 
     assert job.look().created
+
+
+def test_before_it_is_created_a_job_says_which_view_it_waits_for(orders: Lake):
+    job = observe(orders)
+    upstream = DeltaTable(orders.definition["upstream"]["path"])
+    said = []
+    for finished in ("false", "true"):
+        view = {JOB_PROPERTY: "paid_orders", FINISHED_PROPERTY: finished}
+        upstream.alter.set_table_properties(view, raise_if_not_exists=False)
+        said.append(job.look())
+
+    assert [reading.waits_for for reading in said] == ["waits for paid_orders", ""]
+    assert said[0].token != said[1].token
 
 
 def test_a_look_just_after_another_one_is_answered_from_it(created: Lake, monkeypatch):

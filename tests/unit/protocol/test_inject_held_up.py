@@ -9,6 +9,7 @@ from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.planning.plan import make_plan
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import over
+from tests.variants import exhaustive
 
 prepared = inject_helpers.prepared
 
@@ -29,8 +30,15 @@ def limits_until_finished(backfilling, *, added):
     return limits
 
 
-@pytest.mark.parametrize("visibility", ["every_epoch", "on_finish"])
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize(
+    ("strategy", "visibility"),
+    [
+        ("no_shuffle", "every_epoch"),
+        exhaustive("no_shuffle", "on_finish"),
+        exhaustive("arrangement", "every_epoch"),
+        ("arrangement", "on_finish"),
+    ],
+)
 def test_the_backfill_ends_because_the_limit_is_raised(lake, strategy, visibility):
     """I4, I1."""
     backfilling = over(lake, *range(9), rate_limit=3, strategy=strategy, vnode_count=1, visibility=visibility)

@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.errors import (
     DatabaseUnavailableError,
     DataFileError,
     EpochFailedError,
+    InvalidJobError,
     MaterializedViewError,
     QueryFailedError,
     StorageUnavailableError,
@@ -28,6 +29,7 @@ from airflow_backfill_provider.spark.spark_errors import (
     comparison_errors,
     epoch_errors,
     is_conflict,
+    query_errors,
     view_errors,
 )
 from airflow_backfill_provider.spark.spark_messages import safe_message
@@ -53,6 +55,20 @@ def test_a_lost_server_is_a_retryable_error_of_one_line():
     with pytest.raises(EpochFailedError, match=said), epoch_errors("epoch 3"):
         raise PySparkException(REFUSED)
     assert EpochFailedError.retryable
+
+
+@pytest.mark.parametrize("phase", ["analysis", "optimization", "planning"])
+def test_a_query_on_which_spark_itself_fails_is_refused(phase: str):
+    """A retry fails again: Spark 4.2 cannot analyse ``nullif(count_if(a), count_if(a))``."""
+    text = f"[INTERNAL_ERROR] The Spark SQL phase {phase} failed with an internal error. SQLSTATE: XX000"
+    for error in (spark_error(text), Py4JError(f"An error occurred while calling o81.sql.\n: SparkException: {text}")):
+        with (
+            pytest.raises(InvalidJobError, match="query: Spark fails on it with an internal error.*; write"),
+            query_errors(),
+        ):
+            raise error
+    with pytest.raises(PySparkException, match="no query"), query_errors():
+        raise PySparkException("[INTERNAL_ERROR] this concerns no query")
 
 
 class EndedProcessError(Py4JError):

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.lake.log.schemas import HIDDEN
 from airflow_backfill_provider.spark.view_columns import names_to_map, require_columns, without_metadata
 
 
@@ -96,3 +97,9 @@ def test_metadata_of_the_upstream_is_left_out_at_every_depth():
             StructField("map", MapType(plain, plain)),
         ]
     )
+
+
+def test_a_comment_and_the_mark_of_a_hidden_column_stay():
+    said = {"comment": "state", HIDDEN: True}
+    schema = StructType([StructField("__fold_rows", LongType(), metadata={**said, "CURRENT_DEFAULT": "7"})])
+    assert without_metadata(schema)["__fold_rows"].metadata == said

@@ -136,3 +136,31 @@ def test_what_is_looked_into_is_counted_file_by_file(chosen, upstreams, files, s
     size = table.files_at(table.latest()).size()
     assert estimates["no_shuffle"].bytes == scans * size
     assert estimates["arrangement"].bytes == 4 * size
+
+
+GROUPS = "SELECT status, count(*) AS n FROM upstream GROUP BY status"
+
+
+@pytest.mark.parametrize(
+    ("job", "strategy", "said"),
+    [
+        ({}, "snapshot", "changes may wait until the view is finished"),
+        ({"visibility": "every_epoch"}, "arrangement", "visibility: a view of shape group has on_finish only under"),
+        ({"rate_limit": 50}, "arrangement", "one epoch that reads all of history"),
+        ({"parallelism": 2}, "arrangement", "2 task runs cannot write a view of shape group together"),
+        ({"query": "SELECT count(*) AS n FROM upstream"}, "snapshot", "changes may wait"),
+    ],
+)
+def test_groups_are_read_at_once_unless_the_job_asks_for_more(chosen, job, strategy, said):
+    """The reason names the field, for users who want the other strategy."""
+    choice = chosen(IN_ORDER, **{"query": GROUPS, **job})
+    assert (choice.strategy.name, said in choice.reason) == (strategy, True), choice.reason
+
+
+def test_more_rows_than_one_epoch_should_group_are_read_group_by_group(chosen, monkeypatch):
+    """One group alone cannot be read in parts, however large it is."""
+    monkeypatch.setattr("airflow_backfill_provider.strategies.choice.MOST_ROWS_AT_ONCE", 199)
+    choice = chosen(IN_ORDER, query=GROUPS)
+    assert choice.strategy.name == "arrangement"
+    assert "strategy snapshot would group all of 200 rows in one epoch" in choice.reason
+    assert chosen(IN_ORDER, query="SELECT count(*) AS n FROM upstream").strategy.name == "snapshot"

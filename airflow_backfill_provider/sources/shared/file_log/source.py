@@ -214,7 +214,9 @@ class FileLogSource(Source):
             ends = ends_of(read_up_to)
             times = [one.file.added_at for one in known.files if one.end > ends.get(one.split, 0)]
             unread = instant_of(min(times)) if times else None
-        return ChangeFeed(latest=offset_of(known.ends), kept_for=None, unread_since=unread, replaced=replaced)
+        return ChangeFeed(
+            latest=offset_of(known.ends), kept_for=None, unread_since=unread, replaced=replaced, view=self.view_at()
+        )
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """

@@ -69,6 +69,7 @@ def _error(both: str, delta_type: ColumnType, known: Agreement) -> str:
 
 def _has_beyond(value: str, delta_type: ColumnType, limits: Mapping[Path, str]) -> str:
     def is_beyond(number: str, _kind: str, path: Path) -> str:
+        # Exact: a decimal with a limit has at most 19 digits here. Spark rounds abs() if it has more than 34.
         return f"abs({number}) >= {limits[path]}" if path in limits else ""
 
     return has_part(value, delta_type, is_beyond)

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.refresh import PinnedRefresh
 from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
 from tests.builders import NOW, barrier_of, order_of, part_of, visible_after, window_of
@@ -78,6 +79,7 @@ NOT_DECIDING = {
     ],
     "settings_sequence": 9,
     "replay": 4,
+    "refresh": PinnedRefresh(whole=True, reason="because of nothing"),
     "unread": CountedRows(rows=12, epochs=3),
     "held_up": 3,
     "warnings": [("careful",)],

@@ -49,6 +49,14 @@ def test_a_snapshot_is_followed_by_a_replay_of_at_most_ten_epochs(lake):
     )
 
 
+def test_groups_that_are_read_one_by_one_are_planned_without_the_types_of_their_units(lake):
+    """Only Spark knows these, and a plan of a job that is not created yet has no position."""
+    query = "SELECT status, count(*) AS n FROM upstream GROUP BY status"
+    plan = make_plan(planned(lake, range(9), query=query, strategy="auto", visibility="on_finish").backfill)
+    assert (plan.strategy, plan.epochs) == ("arrangement", 3)
+    assert "rate_limit: a view of shape group is filled under strategy snapshot by one epoch" in plan.reason
+
+
 def test_a_named_upstream_is_planned_if_its_location_is_given(lake):
     """Without Spark nobody can look it up, and the view's location is not needed."""
     backfilling = planned(lake, range(3))
@@ -128,8 +136,9 @@ def test_a_plan_refuses_what_the_next_epoch_would_refuse(created):
 @pytest.mark.parametrize(
     ("job", "technique", "reads"),
     [
-        ({"query": "SELECT amount, count(*) AS n FROM upstream GROUP BY amount"}, "slice", "the touched groups"),
-        ({"query": "SELECT count(*) AS n FROM upstream"}, "slice", "the changes, and all rows of the upstream again"),
+        ({"query": "SELECT amount, count(*) AS n FROM upstream GROUP BY amount"}, "fold", "the state of the touched"),
+        ({"query": "SELECT amount, median(id) AS m FROM upstream GROUP BY amount"}, "slice", "the touched groups"),
+        ({"query": "SELECT median(id) AS m FROM upstream"}, "slice", "the changes, and all rows of the upstream again"),
         ({"query": "SELECT count(*) AS n FROM upstream", "refresh": "full"}, "full", "and no changes"),
         ({}, "", ""),
     ],

@@ -126,6 +126,7 @@ def test_a_plan_of_groups_says_how_the_view_is_kept_and_that_no_break_even_is_kn
         "technique": "slice",
         "technique_reason": "the groups that changes touch are computed anew",
         "refresh_reads": "the changes, and all rows again",
+        "refresh_rows": 1_000,
         "refresh_writes": "the rows that differ",
     }
     found = facts(**how)
@@ -134,5 +135,8 @@ def test_a_plan_of_groups_says_how_the_view_is_kept_and_that_no_break_even_is_kn
     assert found["break-even"].startswith("not known: no benchmark says yet")
     assert "largest unit" not in found
     assert facts(**how, largest_unit=230)["largest unit"].startswith("230 rows, 23.0 %; a change of it computes")
+    folded = {**how, "technique": "fold", "refresh_rows": None}
+    assert facts(**folded)["each epoch"].startswith("reads the changes, and all rows again, and")
+    assert facts(**folded, largest_unit=230)["largest unit"] == "230 rows, 23.0 %"
     assert "break-even" not in facts(**{**how, "technique": "full"})
     assert "technique" not in facts()

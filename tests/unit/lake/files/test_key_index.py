@@ -198,3 +198,24 @@ def test_timestamps_of_old_spark_versions_are_read(tmp_path):
 )
 def test_every_key_type_has_its_arrow_type(kind, arrow):
     assert arrow_type(KeyField(name="k", type=kind)) == arrow
+
+
+@pytest.mark.parametrize(
+    ("position", "found"),
+    [
+        ((2, "b"), (2, "a")),
+        ((2, "a"), (2, None)),
+        ((2, None), (1, "z")),
+        ((2, "aa"), (2, "a")),
+        ((9, ""), (2, "b")),
+        ((1, "z"), None),
+        ((1, "a"), None),
+    ],
+)
+def test_the_last_key_before_a_position_is_another_one(tmp_path, position, found):
+    """Equal keys are passed over, in whichever file they are, and a null is a key that comes first."""
+    order = order_of("long", "string")
+    tables = [{"k1": [2, 2, 1], "k2": ["b", "a", "z"]}, {"k1": [2, 2, 2], "k2": ["b", None, "a"]}]
+    index, files, _ = index_of(tmp_path, order, tables)
+    assert index.last_before(files, KeyRange((0,), None), position) == found
+    assert index.last_before(files, KeyRange(position, None), position) is None

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.lake.log.schemas import TableSchema, char_length, is_still, type_name
+from airflow_backfill_provider.lake.log.schemas import HIDDEN, TableSchema, char_length, is_still, type_name
 
 
 def part(name, kind, *, stored=None, **metadata):
@@ -107,3 +107,9 @@ def test_a_renamed_column_is_found_by_its_name_in_the_files():
 def test_only_char_is_padded(in_sql, length):
     metadata = {} if in_sql is None else {"__CHAR_VARCHAR_TYPE_STRING": in_sql}
     assert char_length({"name": "a", "type": "string", "metadata": metadata}) == length
+
+
+def test_a_column_that_keeps_state_is_not_shown():
+    found = schema(part("total", "long", comment="of the day"), part("__fold_rows", "long", **{HIDDEN: True}))
+    assert found.shown_types == {"total": "long"}
+    assert list(found.types) == ["total", "__fold_rows"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -62,6 +64,8 @@ REFUSED = [
     ("SELECT DISTINCT c, lower(d) FROM upstream", "select that expression, with an alias"),
 ]
 
+ONE_UNIT = "SELECT count(*) AS n FROM upstream"
+
 
 @pytest.mark.parametrize(("query", "said"), REFUSED)
 def test_a_construct_that_groups_cannot_have_is_refused_by_name(query, said):
@@ -97,12 +101,26 @@ def test_an_alias_that_is_also_a_column_is_refused_where_it_is_grouped_by():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"strategy": "arrangement"}, "strategy: arrangement cannot fill a view of shape group; use auto, or snapshot"),
-        ({"visibility": "every_epoch"}, "visibility: a view of shape group has on_finish only; leave visibility out"),
-        ({"parallelism": 2}, "parallelism: 2 task runs cannot write a view of shape group together"),
-        ({"rate_limit": 10}, "rate_limit: a view of shape group is filled by one epoch that reads all of history"),
-        ({"rate_limit": "auto"}, "rate_limit: a view of shape group"),
-        ({"max_rows_per_second": 10}, "max_rows_per_second: a view of shape group"),
+        (
+            {"strategy": "no_shuffle"},
+            "no_shuffle cannot fill a view of shape group; use auto, or arrangement, snapshot",
+        ),
+        (
+            {"strategy": "snapshot", "visibility": "every_epoch"},
+            "visibility: a view of shape group has on_finish only under strategy snapshot; leave visibility out, or "
+            "use strategy arrangement",
+        ),
+        ({"strategy": "snapshot", "parallelism": 2}, "parallelism: 2 task runs cannot write a view of shape group "),
+        (
+            {"strategy": "snapshot", "rate_limit": 10},
+            "rate_limit: a view of shape group is filled under strategy snapshot by one epoch that reads all of "
+            "history; leave rate_limit out, and pause the job to hold it back, or use strategy arrangement",
+        ),
+        ({"strategy": "snapshot", "rate_limit": "auto"}, "rate_limit: a view of shape group"),
+        ({"strategy": "snapshot", "max_rows_per_second": 10}, "max_rows_per_second: a view of shape group"),
+        ({"query": ONE_UNIT, "strategy": "arrangement"}, "strategy: .* the query aggregates all rows as one; use"),
+        ({"query": ONE_UNIT, "rate_limit": 10}, "rate_limit: a view of shape group is filled by one epoch"),
+        ({"query": ONE_UNIT, "visibility": "every_epoch"}, "group has on_finish only; leave visibility out$"),
         ({"restrict_to": {"vnodes": [1]}}, "restrict_to.vnodes: a group has rows of several vnodes"),
         (
             {"query": "SELECT row_number() OVER (PARTITION BY c ORDER BY x) AS r FROM upstream"},
@@ -111,9 +129,21 @@ def test_an_alias_that_is_also_a_column_is_refused_where_it_is_grouped_by():
     ],
 )
 def test_a_job_of_groups_is_refused_what_its_shape_cannot_do(fields, said):
-    """What the slice technique lacks yet is said when a job is defined."""
+    """What a strategy cannot do with groups, and no strategy with one group, is said when a job is defined."""
     with pytest.raises(InvalidJobError, match=said):
         BackfillJob(**job_fields(**{"query": "SELECT c, count(*) AS n FROM upstream GROUP BY c", **fields}))
+
+
+@pytest.mark.parametrize("strategy", ["auto", "arrangement"])
+@pytest.mark.parametrize(
+    "fields", [{"visibility": "every_epoch"}, {"parallelism": 2}, {"rate_limit": 10}, {"max_rows_per_second": 10}]
+)
+def test_a_job_whose_groups_may_be_read_one_by_one_has_all_settings(strategy, fields):
+    """Also if the distribution key is no column of the key: a group has rows of one vnode."""
+    query = "SELECT c, count(*) AS n FROM upstream GROUP BY c"
+    upstream = {**job_fields()["upstream"], "distribution_key": ["c"]}
+    job = BackfillJob(**job_fields(query=query, strategy=strategy, upstream=upstream, **fields))
+    assert job.visibility == fields.get("visibility", "on_finish")
 
 
 @pytest.mark.parametrize(
@@ -126,3 +156,29 @@ def test_a_job_of_groups_is_refused_what_its_shape_cannot_do(fields, said):
 )
 def test_only_a_floating_point_number_that_several_rows_give_may_differ_in_its_last_digits(text, inexact):
     assert check_group_query(text).inexact(["total"]) == inexact
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT c, sum(x) AS s FROM upstream GROUP BY c", "fold: .*; if the types of its aggregates allow it"),
+        (
+            "SELECT c, count(DISTINCT x) AS n FROM upstream GROUP BY c",
+            "slice: .* because count\\(DISTINCT x\\) cannot be",
+        ),
+        ("SELECT c, max(DISTINCT x) AS n FROM upstream GROUP BY c", "fold: .*; if the types"),
+        ("SELECT c, median(x) AS m FROM upstream GROUP BY c", "slice: .* because median\\(x\\) cannot be folded"),
+        ("SELECT c, sum(x) AS s FROM upstream GROUP BY c HAVING sum(x) > 1", "slice: .* HAVING cannot be folded"),
+        ("SELECT c || sum(x) AS s FROM upstream GROUP BY c", "slice: .* cannot be folded: c is neither"),
+    ],
+)
+def test_a_plan_tells_the_technique_and_its_reason(query: str, said: str) -> None:
+    """Before creation, as far as the text tells it."""
+    found = check_group_query(query).upkeep(created=False)
+    assert re.match(said, f"{found.technique}: {found.reason}")
+
+
+def test_a_created_job_has_the_technique_of_its_settings() -> None:
+    query = check_group_query("SELECT c, sum(x) AS s FROM upstream GROUP BY c")
+    assert query.upkeep(created=True).technique == "slice"
+    assert query.with_state({"__rows": "count(*)"}).upkeep(created=True).technique == "fold"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.shapes.group.query import check_group_query
+from airflow_backfill_provider.shapes.group.query import Technique, check_group_query
 
 JOIN = "LEFT SEMI JOIN `t` AS backfill_touched ON"
 
@@ -63,3 +63,32 @@ def test_the_texts_of_a_query(query, whole, units, sliced):
     assert plain(found.render("r", ["id"])) == whole
     assert plain(found.render_units("r", ["u"], ())) == units
     assert plain(found.render_slice("r", "t", ["u"], ())) == sliced
+
+
+@pytest.mark.parametrize(
+    ("query", "whole"),
+    [
+        (
+            "SELECT max(x) AS m FROM upstream GROUP BY lower(c)",
+            "SELECT max(x) AS m , (lower(c)) AS `__unit_0`, count(*) AS `__rows` FROM `r` AS `upstream` "
+            "GROUP BY lower(c)",
+        ),
+        (
+            "SELECT DISTINCT c, x > 1 AS big FROM upstream WHERE x IS DISTINCT FROM 3",
+            "SELECT c, x > 1 AS big , count(*) AS `__rows` FROM `r` AS `upstream` WHERE x IS DISTINCT FROM 3 "
+            "GROUP BY ALL",
+        ),
+    ],
+)
+def test_the_state_of_groups_is_in_columns_of_the_query(query: str, whole: str) -> None:
+    """DISTINCT rows become groups, so that they have a number of rows."""
+    found = check_group_query(query).with_state({"__rows": "count(*)"})
+    assert plain(found.render("r", (), ())) == whole
+    assert found.technique is Technique.FOLD
+
+
+def test_the_rows_that_a_step_groups_have_any_columns() -> None:
+    found = check_group_query("SELECT count(*) AS n FROM (SELECT c, x + 1 AS y FROM upstream) p WHERE y > 0 GROUP BY c")
+    assert plain(found.render_rows("r", "*, y AS u")) == (
+        "SELECT *, y AS u FROM (SELECT c, x + 1 AS y FROM `r` AS `upstream`) p WHERE y > 0"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from airflow_backfill_provider.core.scan.columns import OwnColumns
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.arrangement import files as arrangement
-from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles, _pieces
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles, _pieces, _without_keys
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import in_order
 from tests.plain_arrangement import PlainArrangement
@@ -154,3 +155,17 @@ def test_the_newest_rows_of_an_arrangement_are_bounded_as_far_as_python_has_thei
     live = pa.table({"__vnode": pa.array([3], pa.int32()), "k": dates_of(YEAR_10000)})
     ((file, _),) = _pieces(live, order, size=1)
     assert (file.lower, file.upper) == ((3,), (3,))
+
+
+def test_a_changed_row_of_the_null_group_is_counted_once():
+    """Groups are often NULL, and the group's rows in the base are those that did not change since."""
+    names = ["vnode", "unit", "price", "id"]
+    half = Decimal("0.5")
+    stored = [(1, None, half, 1), (1, None, half, 2), (1, "a", None, 3), (2, None, None, 4)]
+    changed = [(1, None, half, 2), (2, None, None, 4), (3, None, None, 9)]
+    tables = [pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))) for rows in (stored, changed)]
+    left = _without_keys(tables[0], tables[1].cast(tables[0].schema))
+    assert sorted(map(repr, left.to_pylist())) == sorted(
+        repr(dict(zip(names, row, strict=True))) for row in (stored[0], stored[2])
+    )
+    assert left.schema == tables[0].schema

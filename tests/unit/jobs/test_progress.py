@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.hooks.progress import current_progress, progress_after
+from airflow_backfill_provider.jobs.progress import current_progress, progress_after
 from tests.builders import barrier_of, commit_of, window_of
 
 

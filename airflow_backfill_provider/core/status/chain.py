@@ -1,0 +1,64 @@
+"""The jobs of a chain, in which a job's upstream is the view of the job before it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from pydantic import BaseModel, ConfigDict
+
+
+class ChainedJob(BaseModel):
+    """
+    A job whose view another job of the chain reads.
+
+    :param name: its name.
+    :param materialized_view: the location of its view.
+    :param state: the location of its control tables; empty if they are not found.
+    :param finished: whether its view has all rows, so that the next job may read it.
+    :param progress: its progress from 0 to 1; ``None`` if its control tables are not found or cannot be read.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    materialized_view: str
+    state: str = ""
+    finished: bool
+    progress: float | None = None
+
+    def __str__(self) -> str:
+        """Return the name, with the progress if the view is not finished: ``paid_orders, 43 %``."""
+        if self.finished or self.progress is None:
+            return self.name
+        # Of 0.29 * 100, the part before the point is 28.
+        return f"{self.name}, {min(int(round(self.progress * 100, 6)), 99)} %"
+
+
+@dataclass(frozen=True, slots=True)
+class BehindRoot:
+    """
+    How far a view is behind the root of its chain: the first upstream, which is no view.
+
+    :param since: since when the root may have changes that the view lacks; ``None`` if the view lacks none.
+    """
+
+    since: dt.datetime | None
+
+    def seconds(self, now: dt.datetime) -> float:
+        """Return the age of the oldest change that the view may lack."""
+        return 0.0 if self.since is None else max((now - self.since).total_seconds(), 0.0)
+
+
+def waits_for(chain: Sequence[ChainedJob]) -> str:
+    """
+    Return which unfinished jobs the job at the end of a chain waits for; empty if it waits for none.
+
+    :param chain: the jobs before it, in the order in which they run.
+    :returns: such as ``waits for paid_orders, 43 %``.
+    """
+    unfinished = takewhile(lambda job: not job.finished, reversed(chain))
+    names = ", which waits for ".join(map(str, unfinished))
+    return names and f"waits for {names}"

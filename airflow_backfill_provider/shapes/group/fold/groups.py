@@ -1,0 +1,130 @@
+"""Runs a fold on Spark: the new rows of the groups that an epoch touches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.lake.log.schemas import TableSchema
+from airflow_backfill_provider.shapes.group.fold.folding import Fold
+from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.small_changes import broadcast_if_few, bytes_of
+
+_RELATION = "`backfill {}`"
+"""The name of a relation in SQL, until Spark puts the relation there."""
+
+Query = Callable[[DataFrame, Sequence[str]], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedGroups:
+    """
+    The groups that an epoch touches.
+
+    :param units: their units, each once.
+    :param fresh: their rows in the view: units, results and hidden columns. A group that is gone has none.
+    :param lost: the units of the groups that were read again.
+    :param number: how many groups they are.
+    :param number_lost: how many of them were read again.
+    """
+
+    units: DataFrame
+    fresh: DataFrame
+    lost: DataFrame
+    number: int
+    number_lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedStep:
+    """
+    A step that is folded, over any rows.
+
+    :param fold: its fold.
+    :param whole: runs the user's step over rows, with more items at the end of its list of columns.
+    :param grouped: runs the user's step over rows, with its units and some items as its list of columns.
+    :param finished: makes the view's rows of units, results and hidden columns; by default these are the view's rows.
+    """
+
+    fold: Fold
+    whole: Query
+    grouped: Query
+    finished: Callable[[DataFrame], DataFrame] = lambda rows: rows
+
+    def of_rows(self, rows: DataFrame) -> DataFrame:
+        """Return the groups of rows, with their hidden columns."""
+        return self.whole(rows, of_rows(self.fold))
+
+    @contextmanager
+    def touched(
+        self, old: DataFrame, new: DataFrame, base: DataFrame, read: Callable[[DataFrame], DataFrame]
+    ) -> Iterator[TouchedGroups]:
+        """
+        Give the groups that an epoch touches; they are kept until the end of the block.
+
+        :param old: the images that go: of each changed row that was read before, as of the window's beginning.
+        :param new: the images that come: of each changed row that was read before, as of the window's end, and those of
+            the chunk.
+        :param base: the view's rows at the version that the previous epoch left.
+        :param read: returns the rows of some units that were read until the end of the epoch, as of its window's end.
+        """
+        with _kept(self._delta(old, new)) as delta, _kept(self._moved(delta, base)) as state:
+            units, lost = (groups.select(*self._units) for groups in (state, state.filter(column(self.fold.is_lost))))
+            # A group without units is counted, too.
+            counts = state.agg(
+                F.count(F.lit(1)).alias("touched"), F.count_if(column(self.fold.is_lost)).alias("lost")
+            ).collect()[0]
+            fresh = self.finished(_run(shown(self.fold, _RELATION.format("state")), state=state))
+            if counts["lost"]:
+                fresh = fresh.unionByName(self.of_rows(read(lost)))
+            yield TouchedGroups(units, fresh, lost, counts["touched"], counts["lost"])
+
+    @property
+    def _units(self) -> list[Column]:
+        return [column(unit) for unit in self.fold.step.units]
+
+    def _delta(self, old: DataFrame, new: DataFrame) -> DataFrame:
+        """Return the changes of the touched groups."""
+        signed = [images.withColumn(self.fold.sign, F.lit(sign)) for images, sign in ((old, -1), (new, 1))]
+        return self.grouped(signed[0].unionByName(signed[1]), changes(self.fold))
+
+    def _moved(self, delta: DataFrame, base: DataFrame) -> DataFrame:
+        """Return the new state of the touched groups."""
+        held = base.select(*self._units, *(column(state.name) for state in self.fold.columns))
+        if self._units:
+            # Spark cannot send the right side of an outer join to all tasks if it is the view, and would move all of
+            # it. So the view's other groups are left out first.
+            touched = delta.select(*self._units)
+            held = with_keys(held, _broadcast_if_few(touched), self.fold.step.units)
+        text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
+        return _run(text, delta=delta, base=held)
+
+
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Keep rows until the end of the block."""
+    rows.persist(KEPT)
+    try:
+        yield rows
+    finally:
+        rows.unpersist()
+
+
+def _broadcast_if_few(units: DataFrame) -> DataFrame:
+    sizes = bytes_of(TableSchema.of(units.schema.json()).types)
+    total = units.agg(F.count(F.lit(1)).alias("units"), F.sum(sizes).alias("bytes")).collect()[0]
+    return broadcast_if_few(units, total["units"], total["bytes"] or 0)
+
+
+def _run(text: str, **relations: DataFrame) -> DataFrame:
+    """Run SQL over relations. Spark puts them in place of names in braces, and users' names may have braces, too."""
+    text = text.replace("{", "{{").replace("}", "}}")
+    for name in relations:
+        text = text.replace(_RELATION.format(name), f"{{{name}}}")
+    return next(iter(relations.values())).sparkSession.sql(text, None, **relations)

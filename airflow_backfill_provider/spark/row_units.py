@@ -1,0 +1,46 @@
+"""Rows of the upstream with the unit of the view that each belongs to, for strategies that lay rows out by units."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.query import Query, run_query
+
+
+class RowUnits(Query, Protocol):
+    """
+    How the unit of each row is found: a query of the user's own text.
+
+    It reads a relation with the used columns and one more, and returns the unit and that column of each row that is
+    grouped. Rows that the query leaves out before it groups belong to no unit.
+    """
+
+    @property
+    def order(self) -> KeyOrder:
+        """The columns of a unit, under names of the package's own, with the types that the settings pin."""
+        ...
+
+    @property
+    def carried(self) -> str:
+        """The name of the column that is passed on."""
+        ...
+
+
+def with_units(units: RowUnits, rows: DataFrame) -> DataFrame:
+    """
+    Return rows with the columns of their units, without rows that belong to no unit.
+
+    :param rows: rows with at least the used columns.
+    """
+    carried = rows.withColumn(units.carried, F.struct(*map(column, rows.columns)))
+    # Neither a condition of the query nor one on units may skip files: their statistics may be wrong.
+    found = run_query(rows.sparkSession, units, without_pushdown(carried))
+    # A vnode depends on the type of what is hashed.
+    values = [column(field.name).cast(field.type).alias(field.name) for field in units.order.fields]
+    return found.select(F.col(f"{units.carried}.*"), *values)

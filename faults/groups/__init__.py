@@ -1,0 +1,65 @@
+"""
+Random queries of groups over random tables of all types, whose rows move between groups.
+
+A case has one upstream and several jobs. After every epoch of a finished view, the view is the user's query, which
+Spark runs over rows that the case keeps separately. A query of the grammar must be accepted. In a tenth of the cases,
+the queries must be refused, and the refusal must name what they are refused for.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from faults.campaign import RIGHT, Campaign, Outcome, Play
+from faults.groups.case import GroupsCase, a_case
+from faults.groups.playing import Game
+from faults.spark import spark_session
+from faults.table_shapes import forget_tables
+
+
+def play(case: GroupsCase, spark: SparkSession, folder: Path) -> Outcome:
+    """Play a case; its result is right, or the error that ended all of its jobs."""
+    game = Game(case, spark, folder)
+    game.play()
+    ends = Counter(job.ended or RIGHT for job in game.jobs)
+    result = RIGHT if RIGHT in ends else next(iter(ends))
+    counts = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+    return Outcome(result, sum(job.checks for job in game.jobs), f"{counts} | {case.summary()}")
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
+
+        def play_one(_: int, random: random.Random) -> Outcome:
+            case = a_case(random)
+            folder = Path(tempfile.mkdtemp(prefix="case-", dir=root))
+            try:
+                return play(case, spark, folder)
+            except Exception as error:
+                error.add_note(f"drawn: {case.summary()}")
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+                forget_tables(spark)
+
+        yield play_one
+
+
+CAMPAIGN = Campaign(
+    name="groups",
+    about="queries of groups from a grammar over tables of all types; after each epoch the view is the query",
+    quick=200,
+    full=2_000,
+    checks="epochs",
+    stage=_stage,
+    processes=2,
+)

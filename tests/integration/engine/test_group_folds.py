@@ -1,0 +1,162 @@
+"""
+Views of groups that are maintained by a fold, on real Spark: after every epoch the view is the user's query.
+
+The query is run by Spark itself over the whole upstream, without any code of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.protocol import repairs
+from airflow_backfill_provider.sources.delta.history import DeltaHistory
+from airflow_backfill_provider.spark.stamped_table import StampedTable
+from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.integration.engine.test_groups import COLUMNS, DiedError, die_at, truth
+from tests.variants import exhaustive
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
+    lakehouse.make_upstream(COLUMNS)
+    lakehouse.sql(
+        "INSERT INTO {upstream} SELECT id, concat('c', id % 5), concat('p', id % 3), "
+        "CAST(id % 4 AS INT), TIMESTAMP_NTZ'2026-01-30 00:00:00' + make_dt_interval(id) FROM range(40)"
+    )
+    yield lakehouse
+    crash_points.install(None)
+
+
+QUERIES = [
+    pytest.param(
+        "WITH paid AS (SELECT id, upper(customer) AS who, amount AS paid FROM upstream WHERE NOT amount <=> 8) "
+        "SELECT min(p.paid) AS least, sum(paid) / count(*) AS mean, count(paid) FILTER (WHERE id > 3) AS n, 'x' AS x "
+        "FROM paid p GROUP BY p.who",
+        id="steps-expressions-and-hidden-units",
+    ),
+    exhaustive("SELECT customer, product, avg(amount) AS mean, max(at) AS last FROM upstream GROUP BY ALL", name="all"),
+    exhaustive("SELECT DISTINCT product, amount > 1 AS big FROM upstream", name="distinct"),
+    pytest.param("SELECT count(*) AS n, coalesce(sum(amount), 0) AS total, max(at) AS last FROM upstream", id="global"),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_fold_follows_the_upstream_through_changes_and_crashes(orders: Lakehouse, query: str) -> None:
+    """I1, I2 and I7, where keys change groups, extremes go, and groups vanish, come back, and are NULL."""
+    settings = orders.create(query=query, table_properties={"delta.enableDeletionVectors": "true"})
+    assert settings.state_columns
+    orders.sql("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
+    orders.finish()
+    orders.assert_equals_query(truth(query))
+    orders.sql("DELETE FROM {upstream} WHERE customer = 'c2' OR amount = 0 AND customer = 'c1'")
+    orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
+    orders.sql("UPDATE {upstream} SET id = 95, product = 'p9' WHERE id = 4")
+    orders.sql("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2, NULL), (91, NULL, NULL, NULL, NULL)")
+    for point in (
+        CrashPoint.BEFORE_CHANGES_COMMIT,
+        CrashPoint.AFTER_CHANGES_COMMIT,
+        CrashPoint.AFTER_STATE_COMMIT,
+    ):
+        crash_points.install(die_at(point))
+        with pytest.raises(DiedError):
+            orders.epoch()
+    crash_points.install(None)
+    orders.epoch()
+    orders.assert_equals_query(truth(query))
+    orders.assert_truth()
+    orders.sql("DELETE FROM {upstream} WHERE customer IS NULL OR customer = 'new'")
+    orders.sql("INSERT INTO {upstream} SELECT 100 + id, 'c2', 'p2', 1, NULL FROM range(3)")
+    orders.epoch()
+    orders.assert_equals_query(truth(query))
+    orders.assert_truth()
+
+
+def test_an_attempt_whose_merge_comes_second_writes_nothing(orders: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I5: both have folded the changes before either writes them; Delta skips the second by its transaction id."""
+    query = "SELECT customer, count(*) AS n, min(amount) AS least FROM upstream GROUP BY customer"
+    orders.create(query=query)
+    orders.finish()
+    orders.sql("UPDATE {upstream} SET customer = 'new' WHERE id < 7")
+    barrier = orders.inject()
+    assert barrier is not None
+    first, attempt = orders.unlocked_engine(), StampedTable._attempt
+
+    def overtaken(table: StampedTable, write: Callable[[], None]) -> object:
+        monkeypatch.undo()
+        orders.run(barrier, orders.unlocked_engine())
+        return attempt(table, write)
+
+    monkeypatch.setattr(StampedTable, "_attempt", overtaken)
+    orders.run(barrier, first)
+    orders.assert_equals_query(truth(query))
+    orders.assert_truth()
+
+
+def test_damaged_state_is_found_and_repaired(orders: Lakehouse) -> None:
+    """I6: a verification compares hidden columns, too, without naming them, and a repair computes them from rows."""
+    query = "SELECT customer, sum(amount) AS total FROM upstream GROUP BY customer"
+    hidden = list(orders.create(query=query).state_columns)
+    orders.finish()
+    orders.sql(f"UPDATE {{view}} SET {hidden[-1]} = 1000 WHERE customer = 'c3'")
+    found = verifier.verify_job(orders.backfill, engine=lambda: orders.engine, requester=TESTER)
+    assert [key.columns for key in found.keys] == [()]
+    asked = repairs.ask_for_repair(orders.backfill, requested_by="tester")
+    assert asked is not None
+    assert set(asked.repair.units) == {("c3",)}
+    orders.sql("UPDATE {upstream} SET amount = amount + 1 WHERE id < 12")
+    orders.epoch()
+    orders.assert_truth()
+    orders.sql("UPDATE {upstream} SET amount = amount + 1 WHERE id < 12")
+    orders.epoch()
+    orders.assert_equals_query(truth(query))
+
+
+def test_hidden_columns_are_no_columns_of_an_upstream(orders: Lakehouse) -> None:
+    """Of a job over the view, and of the view's lineage; a rebuild makes them as they were."""
+    orders.create(query="SELECT customer, sum(amount) AS total FROM upstream GROUP BY customer")
+    view = DeltaHistory(orders.backfill.job.view_location)
+    assert list(view.at().types) == ["customer", "total"]
+    orders.finish()
+    orders.rebuild(query="SELECT customer, max(amount) AS most FROM upstream GROUP BY customer")
+    orders.finish()
+    assert list(view.at().types) == ["customer", "most"]
+    comments = {field.name: field.metadata.get("comment") for field in orders.view().schema.fields}
+    assert [name for name, comment in comments.items() if comment is None] == ["customer", "most"]
+
+
+def test_a_folded_row_over_nothing_stays(lakehouse: Lakehouse) -> None:
+    """I1: before the first row and after the last, also if only the files of the view's newest version are left."""
+    query = "SELECT count(*) AS n, sum(amount) AS total FROM upstream"
+    lakehouse.make_upstream(COLUMNS)
+    assert lakehouse.create(query=query).state_columns
+    lakehouse.finish()
+    lakehouse.assert_equals_query(truth(query))
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'c', 'p', 2, NULL FROM range(3)")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(truth(query))
+    lakehouse.sql("OPTIMIZE {view}")
+    lakehouse.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
+    lakehouse.sql("VACUUM {view} RETAIN 0 HOURS")
+    lakehouse.sql("DELETE FROM {upstream}")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(truth(query))
+    lakehouse.assert_truth()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT customer, count(DISTINCT product) AS n FROM upstream GROUP BY customer",
+        exhaustive("SELECT customer || count(*) AS n FROM upstream GROUP BY customer", name="expression"),
+        exhaustive("SELECT customer, sum(CAST(amount AS DOUBLE)) AS n FROM upstream GROUP BY customer", name="float"),
+    ],
+)
+def test_what_cannot_be_folded_is_computed_anew(orders: Lakehouse, query: str) -> None:
+    assert not orders.create(query=query).state_columns
