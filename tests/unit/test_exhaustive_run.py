@@ -112,10 +112,12 @@ def test_a_run_writes_what_became_of_its_tests(tmp_path, processes):
     )
     (tmp_path / "recording.py").write_text(PLUGIN, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "recording", "-p", "no:cacheprovider", "-c", "/dev/null", "-x"]
+    # What this run tells its workers is not for the other one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     ended = subprocess.run(
         [*command, "--rootdir=.", "-p", "no:randomly", *processes],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(PAGE.parent)},
+        env={**environment, "PYTHONPATH": str(PAGE.parent)},
         capture_output=True,
         text=True,
         check=False,

@@ -189,5 +189,7 @@ def test_what_only_spark_knows_is_refused_before_anything_is_written(orders: Lak
 def test_a_created_job_of_groups_cannot_be_throttled(orders: Lakehouse) -> None:
     """A rate limit would cut groups."""
     orders.create(query="SELECT customer, count(*) AS n FROM upstream GROUP BY customer", paused=True)
-    with pytest.raises(InvalidJobError, match="rate_limit: a view of shape group is filled under strategy snapshot by one epoch"):
+    with pytest.raises(
+        InvalidJobError, match="rate_limit: a view of shape group is filled under strategy snapshot by one epoch"
+    ):
         mutations.throttle_job(10, store=orders.backfill.store, requested_by="tester")

@@ -176,7 +176,9 @@ def test_a_view_of_the_benchmark_is_what_its_specification_says_after_every_refr
     def require() -> None:
         # Values that differ in their scale alone are equal.
         expected = computed(items.lines.values())
-        assert sorted(tuple(row) for row in lakehouse.view().collect()) == sorted(expected)
+        view = lakehouse.view()
+        results = view.select(*(name for name in view.columns if not name.startswith("__")))
+        assert sorted(tuple(row) for row in results.collect()) == sorted(expected)
 
     require()
     for change in (lambda: items.remove({2, 3, 61}), items.return_goods, items.ship_later):
