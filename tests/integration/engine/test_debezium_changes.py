@@ -167,4 +167,4 @@ def test_a_table_of_events_without_a_change_data_feed_is_refused(lake: Path) -> 
     )
     source = DebeziumSource(DebeziumUpstream(path=str(lake / "events"), key=list(KEY)))
     with pytest.raises(ChangeDataFeedDisabledError, match="ALTER TABLE"):
-        source.at().require_usable()
+        source.at().require_changes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE
 from tests.integration.engine.folded_groups import FoldedGroups, Values
-from tests.variants import mostly_exhaustive
+from tests.variants import exhaustive, mostly_exhaustive, mostly_exhaustive_combinations
 
 pytestmark = pytest.mark.spark
 
@@ -115,8 +116,10 @@ def play(spark: SparkSession, calls: str, seed: int, epochs: int, units: tuple[s
         groups.assert_truth()
 
 
-@pytest.mark.parametrize("seed", mostly_exhaustive(range(30), [1]))
-@pytest.mark.parametrize("calls", _CALLS)
+@pytest.mark.parametrize(
+    ("calls", "seed"),
+    mostly_exhaustive_combinations(itertools.product(_CALLS, range(30)), [("sums", 1), ("extremes", 1)]),
+)
 def test_folded_groups_are_what_spark_computes_from_all_rows(spark: SparkSession, calls: str, seed: int) -> None:
     """I1: for all functions and types, at the edges of the types."""
     play(spark, calls, seed, epochs=3, units=("g",))
@@ -152,15 +155,15 @@ def _two_columns(spark: SparkSession, call: str, rows: Mapping[int, object], kin
     ("changed", "is_read_again"),
     [
         ({0: None}, True),  # the least value goes
-        ({0: (0, 1, 9)}, True),  # … is replaced by a greater one
-        ({0: (0, 1, 1)}, False),  # … by itself
-        ({0: (0, 1, -1)}, False),  # … by a smaller one
+        exhaustive({0: (0, 1, 9)}, True),  # … is replaced by a greater one
+        exhaustive({0: (0, 1, 1)}, False),  # … by itself
+        exhaustive({0: (0, 1, -1)}, False),  # … by a smaller one
         ({0: None, 9: (9, 1, 1)}, False),  # … goes, and comes in another row
-        ({1: None}, False),  # another value goes
-        ({0: (0, 2, 1)}, True),  # the least value moves to another group
-        ({0: None, 1: None}, True),  # only a null is left, beside the greatest value
-        ({0: None, 1: None, 2: None}, False),  # only a null is left
-        ({0: None, 1: None, 2: None, 3: None}, False),  # nothing is left
+        exhaustive({1: None}, False),  # another value goes
+        exhaustive({0: (0, 2, 1)}, True),  # the least value moves to another group
+        exhaustive({0: None, 1: None}, True),  # only a null is left, beside the greatest value
+        exhaustive({0: None, 1: None, 2: None}, False),  # only a null is left
+        exhaustive({0: None, 1: None, 2: None, 3: None}, False),  # nothing is left
     ],
 )
 def test_a_group_is_read_again_only_if_its_extreme_is_lost(
@@ -209,8 +212,8 @@ def test_a_repeated_attempt_computes_the_same_state(spark: SparkSession) -> None
     ("call", "kind", "value"),
     [
         ("sum(v)", "BIGINT", 2**63 - 1),
-        ("sum(v)", "DECIMAL(38,0)", Decimal(6 * 10**37)),
-        ("avg(v)", "DECIMAL(38,0)", Decimal(6 * 10**37)),
+        exhaustive("sum(v)", "DECIMAL(38,0)", Decimal(6 * 10**37)),
+        exhaustive("avg(v)", "DECIMAL(38,0)", Decimal(6 * 10**37)),
     ],
 )
 def test_a_sum_that_overflows_is_sparks_own_error_and_heals(

@@ -131,6 +131,7 @@ def test_hidden_columns_are_no_columns_of_an_upstream(orders: Lakehouse) -> None
     assert [name for name, comment in comments.items() if comment is None] == ["customer", "most"]
 
 
+@pytest.mark.exhaustive
 def test_a_folded_row_over_nothing_stays(lakehouse: Lakehouse) -> None:
     """I1: before the first row and after the last, also if only the files of the view's newest version are left."""
     query = "SELECT count(*) AS n, sum(amount) AS total FROM upstream"

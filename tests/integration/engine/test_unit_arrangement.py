@@ -115,7 +115,7 @@ POINTS = (
 def test_every_epoch_has_the_read_groups_as_of_its_own_end(sales: Lakehouse, query: str, units: list[str]) -> None:
     """I1 after each epoch, with changes of read and unread groups, a group of half the table, and NULL groups."""
     settings = sales.create(
-        query=query, strategy="arrangement", visibility="every_epoch", rate_limit=20, vnode_count=4, parallelism=2
+        query=query, strategy="arrangement", visibility="every_epoch", rate_limit=35, vnode_count=4, parallelism=2
     )
     assert (settings.shape, settings.strategy) == ("group", "arrangement")
     random, commits = Random(7), []
@@ -212,7 +212,7 @@ def test_a_creation_that_dies_is_completed(sales: Lakehouse, point: CrashPoint) 
 @pytest.mark.exhaustive
 def test_a_repair_beside_a_chunk_mends_read_groups_and_leaves_the_others_to_the_chunk(sales: Lakehouse) -> None:
     """A repaired group is written from all of its rows, once, whether the epoch also reads a chunk or not."""
-    sales.create(query=BY_CUSTOMER, strategy="arrangement", visibility="every_epoch", rate_limit=20, vnode_count=4)
+    sales.create(query=BY_CUSTOMER, strategy="arrangement", visibility="every_epoch", rate_limit=35, vnode_count=4)
     sales.epoch()
     sales.sql("UPDATE {view} SET total = 99")
     sales.sql("INSERT INTO {view} VALUES ('stray', 1, 1, 1), ('big', 5, 5, 5), (NULL, 6, 6, 6)")
