@@ -132,6 +132,7 @@ def test_all_rows_are_one_group_that_is_always_there(spark: SparkSession, calls:
     play(spark, calls, seed, epochs=3, units=())
 
 
+@pytest.mark.exhaustive
 def test_a_group_of_all_rows_is_there_without_rows(spark: SparkSession) -> None:
     """I1: over nothing, after the first row, and after the last one."""
     groups = FoldedGroups(spark, "id BIGINT, v INT", (), ("count(*)", "sum(v)", "max(v)"))
@@ -175,6 +176,7 @@ def test_a_group_is_read_again_only_if_its_extreme_is_lost(
     assert groups.read_again == ([(1,)] if is_read_again else [])
 
 
+@pytest.mark.exhaustive
 def test_a_group_is_gone_with_its_rows_and_not_if_its_sum_is_zero(spark: SparkSession) -> None:
     """I1: and a sum over nulls alone is NULL, not 0."""
     groups = _two_columns(spark, "sum(v)", {0: 2, 1: None}, "INT")
@@ -189,6 +191,7 @@ def test_a_group_is_gone_with_its_rows_and_not_if_its_sum_is_zero(spark: SparkSe
     assert groups.results == {}
 
 
+@pytest.mark.exhaustive
 def test_an_average_is_rounded_once(spark: SparkSession) -> None:
     """I1: it is computed from the sum, and not from the last average."""
     groups = _two_columns(spark, "avg(v)", {key: Decimal(1) for key in range(3)}, "DECIMAL(5,0)")

@@ -103,6 +103,7 @@ def test_a_view_that_is_computed_whole_follows_the_upstream_through_changes_and_
     assert view_id(orders) == before
 
 
+@pytest.mark.exhaustive
 def test_only_the_rows_that_differ_are_written_to_a_view_with_a_change_feed_and_a_repair_computes_it(
     orders: Lakehouse,
 ) -> None:

@@ -58,11 +58,11 @@ QUERIES = [
         "percentile(amount, 0.5) AS middle FROM upstream GROUP BY customer",
         name="aggregates",
     ),
-    pytest.param(
+    exhaustive(
         "WITH paid AS (SELECT upper(customer) AS who, product, amount FROM upstream WHERE amount > 0) "
         "SELECT max(amount) FILTER (WHERE product = 'p1') AS most, count(*) AS n FROM paid p GROUP BY p.who, product "
         "HAVING count(*) > 1",
-        id="hidden-units",
+        name="hidden-units",
     ),
     pytest.param(
         "SELECT * FROM upstream QUALIFY row_number() OVER (PARTITION BY lower(customer) ORDER BY amount DESC, id) <= 2",

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tests.integration.engine.lakehouse import Lakehouse
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 BEFORE = """
 INSERT INTO {upstream} VALUES

@@ -136,6 +136,7 @@ def test_every_epoch_has_the_read_groups_as_of_its_own_end(sales: Lakehouse, que
     sales.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_changes_wait_until_all_groups_are_read_and_survive_death_at_every_commit(sales: Lakehouse) -> None:
     """I1 and I2 where groups are as of several offsets, and rows move between read and unread ones meanwhile."""
     settings = sales.create(query=BY_CUSTOMER, rate_limit=25, vnode_count=4)
