@@ -14,7 +14,7 @@ from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
-from airflow_backfill_provider.sources.shared.change_log.retention import KEPT_FOR_PROPERTY
+from airflow_backfill_provider.sources.shared.change_log.retention import KEPT_FOR_PROPERTY, ChangeLogRetention
 from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
 from tests.dying import died
@@ -188,7 +188,7 @@ def test_a_request_cleans_up_once_a_day_and_goes_on_if_that_fails(
     def fail(*_: object, **__: object) -> None:
         raise OSError("out of order")
 
-    monkeypatch.setattr(ChangeLog, "clean_up", fail)
+    monkeypatch.setattr(ChangeLogRetention, "clean_up", fail)
     fill(filled, 31, 32)
     filled.finish()
     assert_equal(filled)
