@@ -48,8 +48,8 @@ MOST_AT_ONCE = "20000"
 The most records that a client hands over at once.
 
 Each time, Spark asks for the topic's ends, and the client then drops whatever else it has fetched. By default it hands
-over 500, so a broker sends small records many times. The size of a fetch still bounds the memory, but as the records are
-compressed: a fetch of records that compress a hundredfold takes a hundred times as much.
+over 500, so a broker sends small records many times. The size of a fetch still bounds the memory, as the records are
+compressed: of records that compress a hundredfold, a fetch takes a hundred times as much.
 """
 
 
