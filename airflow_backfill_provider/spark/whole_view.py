@@ -6,10 +6,9 @@ from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_properties
 from airflow_backfill_provider.spark.view import MaterializedView
-
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def replace_view(view: MaterializedView, fresh: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
@@ -42,4 +41,4 @@ def replace_view(view: MaterializedView, fresh: DataFrame, part: str, identity: 
 def has_change_feed(view: MaterializedView) -> bool:
     """Return whether a view records its changes."""
     properties = view_properties(view.path, view.storage_options) or {}
-    return properties.get(_CHANGE_FEED, "false").lower() == "true"
+    return properties.get(CHANGE_DATA_FEED, "false").lower() == "true"

@@ -9,7 +9,6 @@ the queries must be refused, and the refusal must name what they are refused for
 from __future__ import annotations
 
 import random
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from faults.campaign import RIGHT, Campaign, Outcome, Play
 from faults.groups.case import GroupsCase, a_case
 from faults.groups.playing import Game
 from faults.spark import spark_session
-from faults.table_shapes import forget_tables
+from faults.table_shapes import case_folder
 
 
 def play(case: GroupsCase, spark: SparkSession, folder: Path) -> Outcome:
@@ -39,17 +38,14 @@ def play(case: GroupsCase, spark: SparkSession, folder: Path) -> Outcome:
 def _stage() -> Iterator[Play]:
     with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
 
-        def play_one(_: int, random: random.Random) -> Outcome:
+        def play_one(number: int, random: random.Random) -> Outcome:
             case = a_case(random)
-            folder = Path(tempfile.mkdtemp(prefix="case-", dir=root))
             try:
-                return play(case, spark, folder)
+                with case_folder(Path(root), number, spark) as folder:
+                    return play(case, spark, folder)
             except Exception as error:
                 error.add_note(f"drawn: {case.summary()}")
                 raise
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-                forget_tables(spark)
 
         yield play_one
 

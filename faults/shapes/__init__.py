@@ -9,7 +9,6 @@ is justified.
 from __future__ import annotations
 
 import random
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,24 +18,21 @@ from faults.campaign import Campaign, Outcome, Play
 from faults.shapes.drawing import a_case
 from faults.shapes.playing import Game
 from faults.spark import spark_session
-from faults.table_shapes import forget_tables
+from faults.table_shapes import case_folder
 
 
 @contextmanager
 def _stage() -> Iterator[Play]:
     with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
 
-        def play(_: int, random: random.Random) -> Outcome:
+        def play(number: int, random: random.Random) -> Outcome:
             case = a_case(random)
-            folder = Path(tempfile.mkdtemp(prefix="case-", dir=root))
             try:
-                return Game(case, spark, folder).play()
+                with case_folder(Path(root), number, spark) as folder:
+                    return Game(case, spark, folder).play()
             except Exception as error:
                 error.add_note(f"drawn: {case.as_json()}")
                 raise
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-                forget_tables(spark)
 
         yield play
 

@@ -65,8 +65,8 @@ class FoldWriter(SliceWriter):
         if view.table.is_written(CHANGES, identity, barrier):
             return None
         folded, base = self._folded(), view.table.read_at(version)
-        names = self.schema().names
-        outputs = self._slices.outputs_in(self.schema())
+        schema = self.schema()
+        names, outputs = schema.names, self._slices.outputs_in(schema)
 
         def whole(rows: DataFrame, _: Sequence[str]) -> DataFrame:
             return rows.toDF(*(f"c{number}" for number in range(len(names))))

@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
+from tests.integration.engine.grouped_orders import DiedError, die_at
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.variants import exhaustive
 
@@ -23,10 +24,6 @@ ROLLUP = (
     "SELECT customer, product, grouping_id() AS level, count(*) AS n, sum(amount) AS total FROM upstream "
     "GROUP BY ROLLUP (customer, product)"
 )
-
-
-class DiedError(Exception):
-    """An attempt died."""
 
 
 @pytest.fixture
@@ -49,11 +46,7 @@ def view_id(orders: Lakehouse) -> str:
 
 
 def die_after(orders: Lakehouse, point: CrashPoint) -> None:
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            raise DiedError
-
-    crash_points.install(die)
+    crash_points.install(die_at(point))
     try:
         with pytest.raises(DiedError):
             orders.epoch()

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_backfill_provider.core.epoch import crash_points
-from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.spark.stamped_table import StampedTable
+from tests.integration.engine.grouped_orders import COLUMNS, assert_follows, make_orders, truth
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
-from tests.integration.engine.test_groups import COLUMNS, DiedError, die_at, truth
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
@@ -25,11 +24,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
-    lakehouse.make_upstream(COLUMNS)
-    lakehouse.sql(
-        "INSERT INTO {upstream} SELECT id, concat('c', id % 5), concat('p', id % 3), "
-        "CAST(id % 4 AS INT), TIMESTAMP_NTZ'2026-01-30 00:00:00' + make_dt_interval(id) FROM range(40)"
-    )
+    make_orders(lakehouse)
     yield lakehouse
     crash_points.install(None)
 
@@ -52,29 +47,7 @@ def test_a_fold_follows_the_upstream_through_changes_and_crashes(orders: Lakehou
     """I1, I2 and I7, where keys change groups, extremes go, and groups vanish, come back, and are NULL."""
     settings = orders.create(query=query, table_properties={"delta.enableDeletionVectors": "true"})
     assert settings.state_columns
-    orders.sql("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
-    orders.finish()
-    orders.assert_equals_query(truth(query))
-    orders.sql("DELETE FROM {upstream} WHERE customer = 'c2' OR amount = 0 AND customer = 'c1'")
-    orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
-    orders.sql("UPDATE {upstream} SET id = 95, product = 'p9' WHERE id = 4")
-    orders.sql("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2, NULL), (91, NULL, NULL, NULL, NULL)")
-    for point in (
-        CrashPoint.BEFORE_CHANGES_COMMIT,
-        CrashPoint.AFTER_CHANGES_COMMIT,
-        CrashPoint.AFTER_STATE_COMMIT,
-    ):
-        crash_points.install(die_at(point))
-        with pytest.raises(DiedError):
-            orders.epoch()
-    crash_points.install(None)
-    orders.epoch()
-    orders.assert_equals_query(truth(query))
-    orders.assert_truth()
-    orders.sql("DELETE FROM {upstream} WHERE customer IS NULL OR customer = 'new'")
-    orders.sql("INSERT INTO {upstream} SELECT 100 + id, 'c2', 'p2', 1, NULL FROM range(3)")
-    orders.epoch()
-    orders.assert_equals_query(truth(query))
+    assert_follows(orders, query, gone="customer = 'c2' OR amount = 0 AND customer = 'c1'")
     orders.assert_truth()
 
 

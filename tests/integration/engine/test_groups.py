@@ -7,49 +7,27 @@ visible columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from airflow_backfill_provider.core.epoch import crash_points
-from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
+from tests.integration.engine.grouped_orders import COLUMNS, assert_follows, make_orders, truth
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = "id BIGINT, customer STRING, product STRING, amount INT, at TIMESTAMP_NTZ"
-
-
-class DiedError(Exception):
-    """An attempt died."""
-
 
 @pytest.fixture
 def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
-    lakehouse.make_upstream(COLUMNS)
-    lakehouse.sql(
-        "INSERT INTO {upstream} SELECT id, concat('c', id % 5), concat('p', id % 3), "
-        "CAST(id % 4 AS INT), TIMESTAMP_NTZ'2026-01-30 00:00:00' + make_dt_interval(id) FROM range(40)"
-    )
+    make_orders(lakehouse)
     yield lakehouse
     crash_points.install(None)
-
-
-def die_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            raise DiedError
-
-    return die
-
-
-def truth(query: str) -> str:
-    return query.replace("FROM upstream", "FROM {upstream} AS upstream")
 
 
 QUERIES = [
@@ -88,29 +66,7 @@ def test_groups_follow_the_upstream_through_changes_and_crashes(orders: Lakehous
     """I1, I2 and I7, where keys change groups, and groups vanish, come back, and are NULL."""
     settings = orders.create(query=query, table_properties={"delta.enableDeletionVectors": "true"})
     assert (settings.shape, settings.strategy) == ("group", "snapshot")
-    orders.sql("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
-    orders.finish()
-    orders.assert_equals_query(truth(query))
-    orders.sql("DELETE FROM {upstream} WHERE customer = 'c2'")
-    orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
-    orders.sql("UPDATE {upstream} SET id = 95, product = 'p9' WHERE id = 4")
-    orders.sql("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2, NULL), (91, NULL, NULL, NULL, NULL)")
-    for point in (
-        CrashPoint.BEFORE_CHANGES_COMMIT,
-        CrashPoint.AFTER_CHANGES_COMMIT,
-        CrashPoint.AFTER_STATE_COMMIT,
-    ):
-        crash_points.install(die_at(point))
-        with pytest.raises(DiedError):
-            orders.epoch()
-    crash_points.install(None)
-    orders.epoch()
-    orders.assert_equals_query(truth(query))
-    orders.assert_truth()
-    orders.sql("DELETE FROM {upstream} WHERE customer IS NULL OR customer = 'new'")
-    orders.sql("INSERT INTO {upstream} SELECT 100 + id, 'c2', 'p2', 1, NULL FROM range(3)")
-    orders.epoch()
-    orders.assert_equals_query(truth(query))
+    assert_follows(orders, query, gone="customer = 'c2'")
 
 
 def test_an_aggregate_over_all_rows_has_one_row_even_over_nothing(lakehouse: Lakehouse) -> None:

@@ -7,7 +7,7 @@ query is run by Spark over the whole upstream. Which units were read is decided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs import mutations
+from tests.integration.engine.grouped_orders import DiedError, die_at
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -35,10 +36,6 @@ BY_SEVERAL = (
 LATEST = "SELECT * FROM upstream QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount DESC, id) <= 2"
 
 
-class DiedError(Exception):
-    """An attempt died."""
-
-
 @pytest.fixture
 def sales(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
     """Give an upstream in which half of the rows are of one customer."""
@@ -46,14 +43,6 @@ def sales(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
     lakehouse.sql(f"INSERT INTO {{upstream}} {ROWS} FROM range(60)")
     yield lakehouse
     crash_points.install(None)
-
-
-def die_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            raise DiedError
-
-    return die
 
 
 def assert_read_units_are_right(lake: Lakehouse, query: str, units: list[str]) -> None:

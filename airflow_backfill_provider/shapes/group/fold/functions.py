@@ -8,9 +8,9 @@ A value is Spark's own, with its type and scale. Where a hidden column cannot gi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from airflow_backfill_provider.shapes.group.fold.numbers import FLOATING, number_of
+from airflow_backfill_provider.shapes.group.fold.numbers import FLOATING, Number, number_of
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded, Reason
 from airflow_backfill_provider.shapes.group.fold.state import State
 from airflow_backfill_provider.shapes.group.fold.step import EVERYTHING, Aggregate
@@ -90,21 +90,30 @@ def _count_if(aggregate: Aggregate, state: State) -> Folded | NotFolded:
 
 
 def _sum(aggregate: Aggregate, state: State) -> Folded | NotFolded:
-    if (refusal := _not_added(aggregate)) is not None:
-        return refusal
-    number = number_of(aggregate.argument_types[0])
-    if number is None:
-        return _other_type(aggregate)
-    total = state.total(aggregate.arguments[0], number, aggregate.condition).sql
-    count = state.count(aggregate.arguments, aggregate.condition).sql
-    return Folded(
-        f"CASE WHEN {count} > 0 THEN {number.from_number(total)} END",
-        number.sum_type,
-        f"({count} = 0 OR coalesce({number.sum_fits(total)}, false) AND {total} IS NOT NULL)",
+    return _of_total(
+        aggregate,
+        state,
+        lambda number, total, _: (number.from_number(total), number.sum_type, number.sum_fits(total)),
     )
 
 
 def _avg(aggregate: Aggregate, state: State) -> Folded | NotFolded:
+    found = _of_total(
+        aggregate,
+        state,
+        lambda number, total, count: (number.average(total, count), number.average_type, number.average_fits(total)),
+    )
+    return found if isinstance(found, NotFolded) else replace(found, is_rounded=found.type in FLOATING)
+
+
+def _of_total(
+    aggregate: Aggregate, state: State, of: Callable[[Number, str, str], tuple[str, str, str]]
+) -> Folded | NotFolded:
+    """
+    Return what is computed from the total of an argument.
+
+    :param of: returns, of a total and of the number of its values, the result, its type, and whether it is exact.
+    """
     if (refusal := _not_added(aggregate)) is not None:
         return refusal
     number = number_of(aggregate.argument_types[0])
@@ -112,11 +121,11 @@ def _avg(aggregate: Aggregate, state: State) -> Folded | NotFolded:
         return _other_type(aggregate)
     total = state.total(aggregate.arguments[0], number, aggregate.condition).sql
     count = state.count(aggregate.arguments, aggregate.condition).sql
+    result, type_, fits = of(number, total, count)
     return Folded(
-        f"CASE WHEN {count} > 0 THEN {number.average(total, count)} END",
-        number.average_type,
-        f"({count} = 0 OR coalesce({number.average_fits(total)}, false) AND {total} IS NOT NULL)",
-        is_rounded=number.average_type in FLOATING,
+        f"CASE WHEN {count} > 0 THEN {result} END",
+        type_,
+        f"({count} = 0 OR coalesce({fits}, false) AND {total} IS NOT NULL)",
     )
 
 
