@@ -184,7 +184,7 @@ WITHOUT = {
     "sources/kafka/cluster.py": on_kafka("test_security"),
     "sources/kafka/decoding.py": on_kafka("test_formats"),
     "sources/kafka/description.py": on_kafka("test_formats"),
-    "sources/kafka/first_records.py": on_kafka("test_first_records"),
+    "sources/kafka/sampled_records.py": on_kafka("test_sampled_records"),
     "sources/kafka/reader.py": on_kafka("test_epochs"),
     "sources/kafka/source.py": on_kafka("test_epochs"),
     "sources/kafka/topic.py": on_kafka("test_topic"),

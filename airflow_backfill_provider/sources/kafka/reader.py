@@ -27,8 +27,9 @@ from airflow_backfill_provider.sources.kafka.decoding import (
     unreadable_rows,
 )
 from airflow_backfill_provider.sources.kafka.definition import OFFSET, PARTITION, LostRecords
+from airflow_backfill_provider.sources.kafka.sampled_records import largest_size
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
-from airflow_backfill_provider.sources.kafka.topic import Compaction
+from airflow_backfill_provider.sources.kafka.topic import Compaction, Topic
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.appended_rows import as_inserts, is_among
 from airflow_backfill_provider.sources.shared.by_key import with_keys, without_keys
@@ -43,14 +44,36 @@ At the end of a range the client asks for more, and its next question waits behi
 costs half a second.
 """
 
-MOST_AT_ONCE = "20000"
+_BYTES_AT_ONCE = 32 << 20
+"""
+How much of a partition's records a client should hand over at once, uncompressed.
+
+Only this bounds the memory of a task: the size of a fetch is bounded as the records are compressed.
+"""
+
+_MOST_AT_ONCE = 20_000
 """
 The most records that a client hands over at once.
 
 Each time, Spark asks for the topic's ends, and the client then drops whatever else it has fetched. By default it hands
-over 500, so a broker sends small records many times. The size of a fetch still bounds the memory, as the records are
-compressed: of records that compress a hundredfold, a fetch takes a hundred times as much.
+over 500, so a broker sends small records many times.
 """
+
+_FEW_RECORDS = 32
+"""So few records of a partition fit into memory whatever their size, which is not asked for then."""
+
+
+def records_at_once(topic: Topic, ranges: Sequence[SplitRange]) -> int:
+    """
+    Return how many records of a partition a client should hand over at once, by the size of some of them.
+
+    :param topic: the topic; a few records of each range are read from it.
+    :param ranges: what will be read.
+    """
+    if max(places.size for places in ranges) <= _FEW_RECORDS:
+        return _FEW_RECORDS
+    size = largest_size(topic, ranges)
+    return _FEW_RECORDS if size is None else min(max(_BYTES_AT_ONCE // max(size, 1), 1), _MOST_AT_ONCE)
 
 
 class KafkaReader(SourceReader):
@@ -141,7 +164,7 @@ class KafkaReader(SourceReader):
         last = {split: max(places.end for places in found) for split, found in by_partition.items()}
         options = {
             "kafka.fetch.max.wait.ms": MOST_WAITING,
-            "kafka.max.poll.records": MOST_AT_ONCE,
+            "kafka.max.poll.records": str(records_at_once(self._source.topic, ranges)),
             **kafka_connection(upstream.connection).spark(),
             "kafka.isolation.level": "read_committed",
             "assign": json.dumps({upstream.topic: sorted(by_partition)}),

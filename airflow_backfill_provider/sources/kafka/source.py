@@ -24,7 +24,7 @@ from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.columns import RecordFormats, RecordTypes
 from airflow_backfill_provider.sources.kafka.definition import KafkaUpstream
 from airflow_backfill_provider.sources.kafka.description import KafkaDescription
-from airflow_backfill_provider.sources.kafka.first_records import first_time
+from airflow_backfill_provider.sources.kafka.sampled_records import first_time
 from airflow_backfill_provider.sources.kafka.splits import Partitions
 from airflow_backfill_provider.sources.kafka.topic import Topic, TopicState
 from airflow_backfill_provider.sources.kafka.watch import KafkaWatch

@@ -108,7 +108,7 @@ def test_a_rebuild_starts_the_job_over_with_the_new_definition(created: Lake, sp
     assert summary["finished_epoch"] is None
 
 
-def test_a_task_that_creates_a_job_first_records_which_one_it_is(orders: Lake, spark: StandInSpark):
+def test_a_task_that_creates_a_job_sampled_records_which_one_it_is(orders: Lake, spark: StandInSpark):
     spark.before.append(("no Spark today", True))
     ctx = context("create")
 

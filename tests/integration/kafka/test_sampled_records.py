@@ -1,4 +1,4 @@
-"""How old the first unread records are, and what an instant is if timestamps are in no order."""
+"""How old and how large records are, without Spark, and what an instant is if timestamps are in no order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
-from airflow_backfill_provider.sources.kafka.first_records import first_time
+from airflow_backfill_provider.sources.kafka.reader import records_at_once
+from airflow_backfill_provider.sources.kafka.sampled_records import first_time, largest_size
 from airflow_backfill_provider.sources.kafka.topic import Topic
 from airflow_backfill_provider.sources.split_offsets import ends_of
 from tests.integration.engine.lakehouse import TESTER
@@ -73,6 +74,28 @@ def test_a_large_first_record_is_read(kafka: KafkaBroker, cluster: Cluster, topi
     producer.produce(topic, "x" * 900_000, timestamp=NOON)
     assert producer.flush(30) == 0
     assert first_time(Topic(cluster, topic), [SplitRange(0, 0, 1)]) == instant(NOON)
+
+
+@pytest.mark.slow
+def test_wide_records_are_handed_over_few_at_a_time_however_well_they_compress(
+    kafka: KafkaBroker, cluster: Cluster, topic: str
+) -> None:
+    """A fetch is bounded as it is compressed, so what a task keeps in memory is bounded by a number of records."""
+    kafka.create_topic(topic, 2, retention_ms="-1")
+    producer = kafka.producer({"compression.type": "zstd"})
+    for number in range(60):
+        producer.produce(topic, "small", partition=0)
+        producer.produce(topic, "x" * (900_000 if number >= 25 else 10), key="key", headers={"h": b"head"}, partition=1)
+    assert producer.flush(60) == 0
+    read = Topic(cluster, topic)
+    small, grown = SplitRange(0, 0, 60), SplitRange(1, 0, 60)
+    assert largest_size(read, [small]) == 5
+    assert largest_size(read, [small, grown]) == 900_007
+    assert largest_size(read, [SplitRange(1, 60, 60)]) is None
+    assert records_at_once(read, [small]) == 20_000
+    assert records_at_once(read, [small, grown]) == 37
+    # So few records fit into memory, whatever their size.
+    assert records_at_once(Topic(cluster, "no such topic"), [SplitRange(1, 0, 32)]) == 32
 
 
 @pytest.mark.spark
