@@ -42,6 +42,7 @@ from airflow_backfill_provider.spark.net_changes import (
     require_single,
     with_cleared,
 )
+from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.strategies.reader import Chunk
@@ -162,7 +163,7 @@ class EpochEvaluator:
         if net is not None:
             self._hold(net, measure_changes(rows, net, self._visible))
             if self._measured.some_doubtful:
-                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist(KEPT)
+                net = shallow(resolve_doubtful(rows, net, barrier.upstream.to_offset), self._opened).persist(KEPT)
                 self._hold(net, measure_changes(rows, net, self._visible))
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
@@ -196,7 +197,7 @@ class EpochEvaluator:
             # As the previous epoch left it, so that every attempt deletes the same rows.
             view = tables.view.table.read_at(self._since.view.version)
             net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
-        return net.persist(KEPT)
+        return shallow(net, self._opened).persist(KEPT)
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""
