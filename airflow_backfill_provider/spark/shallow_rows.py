@@ -11,10 +11,10 @@ from pyspark.sql.classic.dataframe import DataFrame as OwnDataFrame
 
 def shallow(rows: DataFrame, opened: ExitStack) -> DataFrame:
     """
-    Return rows with a plan that a client of Spark Connect can send, whatever is added to it.
+    Return rows over which a client of Spark Connect can run a query.
 
-    A client sends a plan as a message in which each step holds the one before it, and at most a hundred messages may be
-    nested. Under a name, the server keeps the steps so far.
+    A client sends a query's rows as messages in which each step holds the one before it, and at most a hundred of them
+    may be nested. Under a name, the server keeps the steps so far.
 
     :param rows: rows that many steps made.
     :param opened: forgets the name when it ends.

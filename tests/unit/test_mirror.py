@@ -110,6 +110,7 @@ WITHOUT = {
     "spark/row_account.py": on_spark("test_suspect_statistics"),
     "spark/row_hash.py": on_spark("test_verification"),
     "spark/row_units.py": on_spark("test_unit_arrangement"),
+    "spark/shallow_rows.py": on_spark("test_warm_engine"),
     "spark/staged_files.py": on_spark("test_appending"),
     "spark/unit_changes.py": on_spark("test_unit_changes"),
     "spark/whole_view.py": on_spark("test_full_refresh"),

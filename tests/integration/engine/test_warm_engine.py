@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from google.protobuf.message import DecodeError
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.applications.connect import connected
@@ -21,6 +24,7 @@ from airflow_backfill_provider.core.errors import SparkServerUnavailableError, S
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.integration.airflow.orders import Orders
 from tests.ports import free_port
@@ -109,6 +113,22 @@ def test_a_driver_writes_down_its_session_before_it_writes_anything(server: Remo
             run_epoch(orders, engine)
 
         assert ApplicationRecords(orders.backfill.job.state).session(LOCAL_DRIVER) == connection.session
+
+
+def test_a_query_runs_over_rows_of_many_steps_whose_name_the_server_then_forgets(server: Remote):
+    """The message of a query over rows may be nested a hundred times; each step of the rows takes two."""
+    with connected(server, what="steps") as connection:
+        spark = connection.spark
+        rows = spark.range(3)
+        for number in range(30):
+            rows = rows.select((F.col("id") + number).alias("id")).filter("id >= 0")
+        with pytest.raises(DecodeError, match="MaxDepth"):
+            spark.sql("SELECT id FROM {rows}", rows=rows)
+        with ExitStack() as opened:
+            found = spark.sql("SELECT id FROM {rows}", rows=shallow(rows, opened))
+            assert sorted(row.id for row in found.collect()) == [435, 436, 437]
+            assert spark.catalog.listTables()
+        assert spark.catalog.listTables() == []
 
 
 def test_sigterm_ends_what_a_client_runs_on_the_server(server: Remote):
