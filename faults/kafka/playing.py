@@ -189,8 +189,8 @@ class Game:
     def _repair_what_differs(self) -> None:
         """Remove a row behind a job's back: found, and written again."""
         job = self.jobs[0]
-        left = job.expected(self.truth.look())
-        rows = [place for place in left if job.drawn.query.has(*place) and place in job.found()]
+        left, found = job.expected(self.truth.look()), job.found()
+        rows = [place for place in left if job.drawn.query.has(*place) and place in found]
         if not rows:
             return
         place = self.chance.choice(sorted(rows))
