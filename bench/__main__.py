@@ -27,6 +27,7 @@ from bench import (
 from bench.cdc import main as cdc
 from bench.comparison import main as comparison
 from bench.comparison import parts
+from bench.groups import main as groups
 from bench.soak import main as soak
 from bench.source import main as source
 
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "warm": warm.main,
     "cdc": cdc.main,
     "source": source.main,
+    "groups": groups.main,
     "store": store.main,
     "soak": soak.main,
     "targets": targets.main,

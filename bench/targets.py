@@ -18,6 +18,7 @@ from rich.table import Table
 from bench import control_plane, store
 from bench.cdc import results as cdc
 from bench.comparison import results as comparison
+from bench.groups import results as groups
 from bench.measuring import RESULTS
 from bench.soak.report import FLAT
 from bench.source import results as source
@@ -125,5 +126,6 @@ TARGETS = (
     *store.TARGETS,
     *cdc.TARGETS,
     *source.TARGETS,
+    *groups.TARGETS,
     *FLAT,
 )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.refresh import WAY_OUT, Refresh
+from airflow_backfill_provider.core.refresh import INCREMENTAL_ONLY, NO_CHOICE, WAY_OUT, Refresh
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.keys import KeyOrder
@@ -253,6 +253,10 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL) -> JobShape:
             refusals.append((shape, refusal))
         else:
             return shape
+    if refresh is Refresh.AUTO and any(
+        _accepts(shape, query) for shape in SHAPES if shape.refreshes == INCREMENTAL_ONLY
+    ):
+        raise InvalidJobError(NO_CHOICE)
     refused = next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
     way_out = any(_accepts(shape, query) for shape in SHAPES if shape not in asked and Refresh.FULL in shape.refreshes)
     raise InvalidJobError(f"{refused}; {WAY_OUT}") if way_out else refused

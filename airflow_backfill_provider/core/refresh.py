@@ -2,8 +2,8 @@
 How a finished view follows its upstream: by what changed, or computed whole.
 
 ``incremental`` computes only what changes touch. ``full`` computes the whole view in each epoch that finds changed
-rows; it needs no change feed, and it accepts queries that nothing else can keep up to date. Nothing is ever computed
-whole unless a job asks for it.
+rows; it needs no change feed, and it accepts queries that nothing else can keep up to date. ``auto`` lets each epoch
+choose what costs less. Nothing is ever computed whole unless a job asks for it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ class Refresh(StrEnum):
     """
     What an epoch computes when rows of the upstream changed.
 
-    ``incremental``: the units of the view that the changes touch. ``full``: the whole view.
+    ``incremental``: the units of the view that the changes touch. ``full``: the whole view. ``auto``: either, by
+    :mod:`~airflow_backfill_provider.core.refresh_cost`.
     """
 
     INCREMENTAL = "incremental"
     FULL = "full"
+    AUTO = "auto"
 
 
 INCREMENTAL_ONLY = frozenset({Refresh.INCREMENTAL})
 
-NO_AUTO = (
-    "auto is not supported: no measurement says yet when to compute the whole view costs less; use incremental or full"
+NO_CHOICE = (
+    "refresh: auto chooses for views of groups; leave it out, since an epoch of this query reads only what changed"
 )
+"""The refusal of ``auto`` for a query whose rows are computed one by one."""
 
 WAY_OUT = "or keep the query and set refresh: full, which computes the whole view whenever rows change"
 """The advice for a query that only ``full`` accepts."""

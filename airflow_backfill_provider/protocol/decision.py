@@ -26,7 +26,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.refresh import ASKED_FOR
+from airflow_backfill_provider.core.refresh import ASKED_FOR, PinnedRefresh
 from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
@@ -245,6 +245,7 @@ class NextEpoch:
     :param needs_changes: whether it writes changes to any table.
     :param limit: its rate limit.
     :param replay: its place in the replay of changes that waited; ``None`` if it replays nothing.
+    :param refresh: whether it computes the whole view, and why; ``None`` if the job leaves no choice.
     """
 
     chunk: NextChunk
@@ -255,6 +256,7 @@ class NextEpoch:
     needs_changes: bool
     limit: NextLimit
     replay: ReplayEpoch | None = None
+    refresh: PinnedRefresh | None = None
 
 
 def decide_epoch(
@@ -343,7 +345,7 @@ def next_barrier(
         read_before=tuple(PinnedRange.of(covered, order) for covered in inputs.read_before),
         read_as_of=inputs.read_as_of,
         publishes=not decided.waits,
-        refresh=ASKED_FOR if decided.needs_changes and not settings.needs_changes else None,
+        refresh=ASKED_FOR if decided.needs_changes and not settings.needs_changes else decided.refresh,
         older_offset=decided.chunk_offset if chunk.parts and decided.chunk_offset != to_offset else None,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts

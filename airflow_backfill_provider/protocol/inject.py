@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
@@ -34,6 +34,7 @@ from airflow_backfill_provider.protocol.decision import (
     next_barrier,
     why_idle,
 )
+from airflow_backfill_provider.protocol.refresh import chosen_refresh
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.backfill_reader import LogEnd
@@ -220,6 +221,8 @@ def _planned_barrier(
         return None, idle
     if decided.needs_changes and reads_changes and not idle:
         upstream.require_changes(after, described.offset)
+    if not idle:
+        decided = replace(decided, refresh=chosen_refresh(inputs, decided, upstream, described.offset))
     window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
     return next_barrier(inputs, decided, window, requester=requester, now=now), idle
 

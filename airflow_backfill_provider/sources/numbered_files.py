@@ -81,6 +81,14 @@ class NumberedFiles(ABC):
         """
 
     @abstractmethod
+    def changed_rows(self, after: Offset, up_to: Offset, *, at_most: int) -> int:
+        """
+        Return about how many rows changed in ``(after, up_to]``.
+
+        :param at_most: where to stop counting.
+        """
+
+    @abstractmethod
     def rows(self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str]) -> DataFrame:
         """
         Return the rows as of an offset with their places; a condition on the file's number opens only these files.

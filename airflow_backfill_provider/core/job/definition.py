@@ -42,7 +42,7 @@ from airflow_backfill_provider.core.job.table_name import canonical_table_name, 
 from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
-from airflow_backfill_provider.core.refresh import NO_AUTO, Refresh
+from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 
@@ -101,8 +101,8 @@ class BackfillJob(ShownAsYaml):
     :param materialized_view: the location of the materialized view's Delta table, or its full name in a catalog,
         ``catalog.schema.table``. Under the name, the view is registered in the catalog.
     :param refresh: what an epoch computes when rows changed: ``incremental``, the default, what they touch; ``full``
-        the whole view, also of queries that cannot be kept up to date otherwise; see
-        :class:`~airflow_backfill_provider.core.refresh.Refresh`.
+        the whole view, also of queries that cannot be kept up to date otherwise; ``auto`` either, for views of groups;
+        see :class:`~airflow_backfill_provider.core.refresh.Refresh`.
     :param query: Spark SQL over the relation ``upstream``, of one of the registered shapes.
     :param strategy: how history is read; ``auto`` chooses when the job is created, by the statistics of the upstream's
         files.
@@ -181,13 +181,6 @@ class BackfillJob(ShownAsYaml):
         *names, last = (f"'{name}'" for name in (AUTO, *kinds.STRATEGIES.names))
         if f"'{value}'" not in (*names, last):
             raise ValueError(f"Input should be {', '.join(names)} or {last}")
-        return value
-
-    @field_validator("refresh", mode="before")
-    @classmethod
-    def _no_auto(cls, value: Any) -> Any:
-        if value == "auto":
-            raise ValueError(NO_AUTO)
         return value
 
     @field_validator("query")

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.epoch.unit_work import WHOLE
 from airflow_backfill_provider.core.job.rate_limit import described_limit
+from airflow_backfill_provider.core.refresh_cost import described_break_even
 from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.inputs import BYTES_PER_SECOND, SECONDS_PER_APPLICATION
-
-_NO_BREAK_EVEN = (
-    "not known: no benchmark says yet from how many changes on refresh: full costs less; it does for small tables"
-)
 
 COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "applications", "hours")
 
@@ -97,7 +94,7 @@ def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
         again = "; a change of it computes all of these" if plan.refresh_rows is not None else ""
         facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}{again}"))
     if plan.technique != WHOLE:
-        facts.append(("break-even", _NO_BREAK_EVEN))
+        facts.append(("break-even", described_break_even(plan.technique, plan.rows)))
     return facts
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.unit_work import UnitWork
+from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
@@ -28,6 +28,7 @@ from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
+from airflow_backfill_provider.spark.whole_view import replace_view
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,12 @@ class SliceWriter(ViewWriter):
         if changes is not None:
             touched = touched.unionAll(self._slices.touched(changes)).distinct()
         return self._replace(touched, REPAIR, identity, barrier)
+
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
+        """Replace all rows of the view by the query, with the state of a fold, over all rows of the upstream."""
+        fresh = self._context.run(self._context.read_set(barrier, with_chunk=False))
+        replace_view(self._context.view, fresh, part, identity, barrier)
+        return UnitWork(technique=WHOLE)
 
     def _fold(self) -> FoldedQuery | NotFolded | InvalidJobError:
         """Return the query as a fold, or why it is none; Spark may refuse a text that it is cut into."""

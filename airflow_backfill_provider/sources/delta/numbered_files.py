@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -65,13 +65,27 @@ class DeltaNumberedFiles(NumberedFiles):
 
     def few_changes(self, after: Offset, newest: Offset, *, rows: int, steps: int) -> Offset:
         """Return the last version up to which no more rows changed; see :mod:`.changed_rows`."""
-        log, changed, before = self._history.log, 0, version_of(after)
-        least = before + max(steps, 1)
-        for version in range(before + 1, version_of(newest) + 1):
-            changed += changed_rows(log.actions(version) or (), log.storage)
+        least = version_of(after) + max(steps, 1)
+        for version, changed in self._changed_up_to(after, newest):
             if changed > rows:
                 return min(offset_of(max(version - 1, least)), newest)
         return newest
+
+    def changed_rows(self, after: Offset, up_to: Offset, *, at_most: int) -> int:
+        """Return about how many rows the commits of a window changed; see :mod:`.changed_rows`."""
+        counts = (changed for _, changed in self._changed_up_to(after, up_to))
+        total = 0
+        for total in counts:
+            if total >= at_most:
+                return at_most
+        return total
+
+    def _changed_up_to(self, after: Offset, newest: Offset) -> Iterator[tuple[int, int]]:
+        """Yield each version of a window, with the rows that changed in it and in those before it, about."""
+        log, changed = self._history.log, 0
+        for version in range(version_of(after) + 1, version_of(newest) + 1):
+            changed += changed_rows(log.actions(version) or (), log.storage)
+            yield version, changed
 
     def rows(self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str]) -> DataFrame:
         """Return the rows of a version, through a log that numbers its files."""

@@ -25,6 +25,17 @@ def die_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
     return die
 
 
+def die_at_each(lakehouse: Lakehouse, *points: CrashPoint) -> None:
+    """Let one attempt of the next epoch die at each point."""
+    for point in points:
+        crash_points.install(die_at(point))
+        try:
+            with pytest.raises(DiedError):
+                lakehouse.epoch()
+        finally:
+            crash_points.install(None)
+
+
 def make_orders(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream(COLUMNS)
     lakehouse.sql(
@@ -50,15 +61,9 @@ def assert_follows(orders: Lakehouse, query: str, *, gone: str) -> None:
     orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
     orders.sql("UPDATE {upstream} SET id = 95, product = 'p9' WHERE id = 4")
     orders.sql("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2, NULL), (91, NULL, NULL, NULL, NULL)")
-    for point in (
-        CrashPoint.BEFORE_CHANGES_COMMIT,
-        CrashPoint.AFTER_CHANGES_COMMIT,
-        CrashPoint.AFTER_STATE_COMMIT,
-    ):
-        crash_points.install(die_at(point))
-        with pytest.raises(DiedError):
-            orders.epoch()
-    crash_points.install(None)
+    die_at_each(
+        orders, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_STATE_COMMIT
+    )
     orders.epoch()
     orders.assert_equals_query(truth(query))
     orders.assert_truth()

@@ -9,11 +9,10 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
-from tests.integration.engine.grouped_orders import DiedError, die_at
+from tests.integration.engine.grouped_orders import die_at_each
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.variants import exhaustive
 
@@ -43,15 +42,6 @@ def truth(query: str) -> str:
 
 def view_id(orders: Lakehouse) -> str:
     return str(DeltaTable(orders.view_path).metadata().id)
-
-
-def die_after(orders: Lakehouse, point: CrashPoint) -> None:
-    crash_points.install(die_at(point))
-    try:
-        with pytest.raises(DiedError):
-            orders.epoch()
-    finally:
-        crash_points.install(None)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +74,7 @@ def test_a_view_that_is_computed_whole_follows_the_upstream_through_changes_and_
     before = view_id(orders)
     orders.sql("DELETE FROM {upstream} WHERE customer = 'c2'")
     orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
-    die_after(orders, CrashPoint.BEFORE_CHANGES_COMMIT)
-    die_after(orders, CrashPoint.AFTER_CHANGES_COMMIT)
+    die_at_each(orders, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT)
     orders.epoch()
     orders.assert_equals_query(truth(query))
     orders.assert_truth()

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from airflow_backfill_provider.core import refresh_cost
 from airflow_backfill_provider.core.epoch import crash_points
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.refresh_cost import EpochCost
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.spark.stamped_table import StampedTable
-from tests.integration.engine.grouped_orders import COLUMNS, assert_follows, make_orders, truth
+from tests.integration.engine.grouped_orders import COLUMNS, assert_follows, die_at_each, make_orders, truth
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.variants import exhaustive
 
@@ -135,3 +138,21 @@ def test_a_folded_row_over_nothing_stays(lakehouse: Lakehouse) -> None:
 )
 def test_what_cannot_be_folded_is_computed_anew(orders: Lakehouse, query: str) -> None:
     assert not orders.create(query=query).state_columns
+
+
+def test_epochs_that_compute_the_whole_view_and_those_that_fold_take_turns(
+    orders: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I1 and I2: a fold goes on from the state that a computed view leaves, also if attempts of both die."""
+    monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "fold", EpochCost(fixed=0, row=0, change=10))
+    query = "SELECT customer, count(*) AS n, sum(amount) AS total, max(at) AS last FROM upstream GROUP BY customer"
+    orders.create(query=query, refresh="auto")
+    orders.finish()
+    for change in ("id = 3", "id < 20", "id = 5", "customer = 'c2'", "id = 7"):
+        orders.sql(f"UPDATE {{upstream}} SET customer = 'c1', amount = 9, at = NULL WHERE {change}")
+        die_at_each(orders, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT)
+        orders.epoch()
+        orders.assert_equals_query(truth(query))
+        orders.assert_truth()
+    chosen = [barrier.refresh.whole for barrier in orders.barriers() if barrier.refresh]
+    assert chosen == [False, True, False, True, False]

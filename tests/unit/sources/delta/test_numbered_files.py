@@ -106,6 +106,12 @@ def test_as_many_commits_as_report_no_more_changes(history, rows, steps, end):
     assert history.few_changes(Offset(2), Offset(8), rows=rows, steps=steps) == Offset(end)
 
 
+@pytest.mark.parametrize(("at_most", "changed"), [(100, 15), (15, 15), (14, 14), (3, 3), (0, 0)])
+def test_changed_rows_of_a_window_are_counted_up_to_a_limit(history, at_most, changed):
+    assert history.changed_rows(Offset(2), Offset(8), at_most=at_most) == changed
+    assert history.changed_rows(Offset(8), Offset(8), at_most=at_most) == 0
+
+
 def test_there_is_nothing_after_the_newest_version(history):
     assert history.few_changes(Offset(8), Offset(8), rows=1, steps=1) == Offset(8)
     assert history.few_changes(BEGINNING, Offset(0), rows=1, steps=0) == Offset(0)

@@ -1,0 +1,87 @@
+"""
+When computing a whole view of groups costs less than applying the changes: the break-even.
+
+An epoch costs a fixed time, a time for each row of the upstream, and one for each changed row. The cost is given in
+rows: as many as the statement that computes the whole view reads in the same time. Machines differ in their speed, and
+much less in these ratios. ``make bench ARGS=groups`` measures and prints them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.refresh import PinnedRefresh
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCost:
+    """
+    What an epoch that applies changes costs, in rows that computing the whole view reads in the same time.
+
+    :param fixed: the epoch itself.
+    :param row: each row of the upstream.
+    :param change: each changed row.
+    """
+
+    fixed: float
+    row: float
+    change: float
+
+
+EPOCH_COSTS: Mapping[str, EpochCost] = {
+    "fold": EpochCost(fixed=3_000_000, row=0.15, change=25.0),
+    "slice": EpochCost(fixed=3_000_000, row=0.3, change=25.0),
+}
+"""The cost by technique, of one run of the benchmark."""
+
+
+def break_even(technique: str, rows: int) -> int:
+    """
+    Return from how many changed rows on computing the whole view costs less; 0 if it always does.
+
+    :param technique: how changes are applied.
+    :param rows: the rows of the upstream.
+    """
+    cost = EPOCH_COSTS[technique]
+    return max(math.ceil(((1 - cost.row) * rows - cost.fixed) / cost.change), 0)
+
+
+def cheaper_refresh(technique: str, *, rows: int, changes: int | None) -> PinnedRefresh:
+    """
+    Return what an epoch computes that may choose, and why.
+
+    :param technique: how changes are applied.
+    :param rows: the rows of the upstream, about.
+    :param changes: about how many rows changed; ``None`` if the upstream does not tell. More than the break-even may be
+        counted only up to there.
+    """
+    limit = break_even(technique, rows)
+    if not limit:
+        return PinnedRefresh(
+            whole=True, reason=f"computing all of {text.rows(rows)} costs less than any epoch of {technique}"
+        )
+    if changes is None:
+        return PinnedRefresh(whole=False, reason="the upstream does not tell how many rows changed")
+    if changes < limit:
+        return PinnedRefresh(
+            whole=False,
+            reason=f"about {text.rows(changes)} changed, and below {text.rows(limit)} {technique} costs less",
+        )
+    return PinnedRefresh(
+        whole=True, reason=f"at least {text.rows(limit)} changed, and from there on computing the whole view costs less"
+    )
+
+
+def described_break_even(technique: str, rows: int) -> str:
+    """Return the break-even in words."""
+    limit = break_even(technique, rows)
+    if not limit:
+        return f"computing the whole view always costs less for {text.rows(rows)}: set refresh: full, or auto"
+    share = text.percent(limit / rows) if rows else ""
+    return (
+        f"if more than about {text.rows(limit)} ({share}) change between two epochs, computing the whole view costs "
+        "less; refresh: auto chooses for each epoch"
+    )

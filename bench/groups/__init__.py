@@ -1,0 +1,1 @@
+"""Views of groups: an epoch against computing the whole view again."""

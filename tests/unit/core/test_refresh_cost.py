@@ -1,0 +1,60 @@
+"""When computing the whole view costs less than applying changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_backfill_provider.core import refresh_cost
+from airflow_backfill_provider.core.refresh_cost import (
+    EPOCH_COSTS,
+    EpochCost,
+    break_even,
+    cheaper_refresh,
+    described_break_even,
+)
+
+
+@pytest.fixture(autouse=True)
+def costs(monkeypatch):
+    """An epoch of a fold costs as much as computing a thousand rows, and ten for each change."""
+    monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "fold", EpochCost(fixed=1_000, row=0.5, change=10))
+
+
+@pytest.mark.parametrize(("rows", "limit"), [(0, 0), (2_000, 0), (2_001, 1), (4_000, 100), (20_000, 900)])
+def test_the_break_even_grows_with_the_upstream(rows, limit):
+    assert break_even("fold", rows) == limit
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "whole", "reason"),
+    [
+        (2_000, 1, True, "computing all of 2,000 rows costs less than any epoch of fold"),
+        (4_000, 99, False, "about 99 rows changed, and below 100 rows fold costs less"),
+        (4_000, 100, True, "at least 100 rows changed, and from there on computing the whole view costs less"),
+        (4_000, None, False, "the upstream does not tell how many rows changed"),
+    ],
+)
+def test_an_epoch_does_what_costs_less_and_says_why(rows, changes, whole, reason):
+    chosen = cheaper_refresh("fold", rows=rows, changes=changes)
+    assert (chosen.whole, chosen.reason) == (whole, reason)
+
+
+@given(st.sampled_from(sorted(EPOCH_COSTS)), st.integers(0, 10**12), st.integers(0, 10**9))
+def test_what_was_chosen_does_cost_less(technique, rows, changes):
+    """The choice compares the two costs, in rows that computing the whole view reads."""
+    cost = EPOCH_COSTS[technique]
+    by_changes = cost.fixed + cost.row * rows + cost.change * changes
+    whole = cheaper_refresh(technique, rows=rows, changes=changes).whole
+    assert whole == (by_changes >= rows) or abs(by_changes - rows) <= cost.change
+
+
+def test_the_break_even_in_words():
+    assert described_break_even("fold", 4_000) == (
+        "if more than about 100 rows (2.5 %) change between two epochs, computing the whole view costs less; refresh: "
+        "auto chooses for each epoch"
+    )
+    assert described_break_even("fold", 10) == (
+        "computing the whole view always costs less for 10 rows: set refresh: full, or auto"
+    )
