@@ -57,7 +57,6 @@ WITHOUT = {
     "core/status/alarm.py": Untested("a value without rules", "tests/unit/core/status/test_watchdog.py"),
     "core/epoch/engine.py": Untested("a protocol, and values without rules", None),
     "core/epoch/unit_work.py": Untested("a value without rules", "tests/unit/core/status/test_recent_work.py"),
-    "core/refresh.py": Untested("values without rules", None),
     "core/job/succession.py": Untested("values without rules", None),
     "core/job/upstream_view.py": Untested("a value without rules", None),
     "sources/shared/unreadable_records.py": Untested("two names", None),
