@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.chain import require_finished
+from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.shapes import query_of
@@ -111,6 +112,8 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     files = upstream.blocks(described.offset, described.key_order(job.upstream.key))
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
+    upkeep = _upkeep(job, outlook, created=created)
+    largest_unit = upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types)))
     return BackfillPlan(
         name=job.name,
         created=created,
@@ -133,13 +136,19 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         if outlook.reads
         else None,
         last_epochs=outlook.last_epochs,
-        **_upkeep(job, outlook, created=created),
-        largest_unit=upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types))),
+        **upkeep,
+        largest_unit=largest_unit,
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
         warnings=(
             *outlook.warnings,
+            *unit_warnings(
+                largest_unit,
+                rows,
+                technique=upkeep.get("technique", ""),
+                reads_units=KINDS.named(outlook.strategy).reads_units,
+            ),
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
         ),
