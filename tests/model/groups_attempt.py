@@ -38,6 +38,7 @@ def attempt(job: Job, barrier: Barrier, parts: Collection[int]) -> Attempt:
 def read_chunk_part(job: Job, barrier: Barrier, part: int) -> Attempt:
     """Run one part of an epoch: whole vnodes, each write under a transaction of its own."""
     vnodes = {vnode for vnode in range(job.scan.vnodes) if vnode % barrier.parts == part}
+    job.check(barrier, vnodes)
     if barrier.is_arranged:
         entries = [entry for entry in job.entries(barrier) if entry.vnode in vnodes]
         table, name = job.arrangement, job.part("arrangement", part)
@@ -134,7 +135,7 @@ class _Epoch:
         rows = [row for row in job.rows_as_of(barrier) if scan.vnode(row) in vnodes]
         minus, plus = job.deltas(barrier) if barrier.applies else ([], [])
         minus, plus = ([row for row in images if scan.vnode(row) in vnodes] for images in (minus, plus))
-        chunk = [row for row in self._chunk(rows) if scan.vnode(row) in vnodes]
+        chunk = [row for row in self._chunk() if scan.vnode(row) in vnodes]
         joins_chunk = scan.cuts_units and not barrier.chunk_at_base and protocol.cut_chunk == "joins the changes"
         if joins_chunk:
             plus, chunk = plus + chunk, []
@@ -192,11 +193,13 @@ class _Epoch:
             stored |= {unit: row.row for unit, rows in self.read.items() for row in rows if isinstance(row.row, State)}
         return stored
 
-    def _chunk(self, rows: list[Sale]) -> list[Sale]:
+    def _chunk(self) -> list[Sale]:
         job, barrier = self._job, self._barrier
-        if barrier.chunk_at_base or job.protocol.chunk_at == "start":
-            rows = job.rows_before(barrier)
-        chunk = [row for row in rows if not job.is_read(barrier.before, row) and job.is_read(barrier.after, row)]
+        chunk = [
+            row
+            for row in job.chunk_rows(barrier)
+            if not job.is_read(barrier.before, row) and job.is_read(barrier.after, row)
+        ]
         if job.protocol.last_chunk == "bounded":
             scan = job.scan
             return [

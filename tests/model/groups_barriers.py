@@ -51,7 +51,7 @@ class Barriers:
             filter_by=before,
             changes_after=self._start,
             arranged_up_to=self._start,
-            is_arranged=job.scan.knows_units,
+            is_arranged=job.keeps_arrangement,
             applies=True,
             publishes=self._is_published,
             is_steady=is_steady,
@@ -61,8 +61,7 @@ class Barriers:
         )
         if was_complete or random.random() < 0.1:  # paused: no chunk, but changes are applied
             return barrier
-        rows = job.arranged(job.epoch) if job.scan.knows_units else job.rows_before(barrier)
-        after, planned = next_chunk(random, job.scan, rows, before)
+        after, planned = next_chunk(random, job.scan, job.rows_to_plan(barrier), before)
         return replace(barrier, after=after, planned=planned)
 
     def _waiting(self, barrier: Barrier) -> Barrier:

@@ -8,15 +8,17 @@ minus and the new image plus, each only if *its own* unit was read. I1 is then: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+from typing import Protocol as Interface
 
 from tests.model.groups_queries import GroupQuery, Stored
 from tests.model.groups_rows import Images, Sale, first_image, images_of, sales
 from tests.model.groups_scan import UNREAD, Barrier, Order, Position, Positions, Scan
 from tests.model.groups_tables import Table
-from tests.model.upstream import Change, Upstream, as_stream
+from tests.model.upstream import Change, as_stream
+from tests.strategies import Key, Row
 
 Visibility = Literal["every_epoch", "on_finish", "moving"]
 """
@@ -90,12 +92,26 @@ class Protocol:
     downstream_reads: Literal["logged", "newest"] = "logged"
 
 
+class History(Interface):
+    """What a view of groups reads: a table with time travel and a change feed, or the rows of a join."""
+
+    @property
+    def latest(self) -> int:
+        """The newest version."""
+
+    def as_of(self, version: int) -> Mapping[Key, Row]:
+        """Return the rows at a version."""
+
+    def changes(self, after: int, up_to: int) -> Iterable[Change]:
+        """Return the feed of the versions in ``(after, up_to]``."""
+
+
 class Entry(NamedTuple):
     """A row of the arrangement: the epoch that appended it, its vnode, its key, and the row or a tombstone."""
 
     epoch: int
     vnode: int
-    key: int
+    key: Key
     row: Sale | None
 
 
@@ -104,7 +120,7 @@ class Job:
 
     def __init__(
         self,
-        upstream: Upstream,
+        upstream: History,
         query: GroupQuery,
         strategy: Strategy,
         base: int,
@@ -119,9 +135,9 @@ class Job:
         read = base
         if protocol.successor_base == "newest" and incarnation > 1:
             read = min(base + 2, upstream.latest)
-        self.base_rows = sales(upstream.as_of(read).values())
+        self.base_rows = self.rows_at(read)
         self.arrangement: Table[Entry] = Table(
-            Entry(0, self.scan.vnode(row), _key(row), row) for row in self.base_rows if self.scan.knows_units
+            Entry(0, self.scan.vnode(row), row.key, row) for row in self.base_rows if self.keeps_arrangement
         )
         self.epoch = 0
         self.since = 0
@@ -133,21 +149,40 @@ class Job:
         """Return the id of a transaction."""
         return f"{self.incarnation}/{name}/{part}"
 
+    @property
+    def keeps_arrangement(self) -> bool:
+        """Whether the rows are copied into an arrangement."""
+        return self.scan.knows_units
+
+    def check(self, barrier: Barrier, vnodes: Collection[int]) -> None:
+        """Refuse what cannot be done right, before a part of an epoch writes anything (I6)."""
+
+    def rows_at(self, version: int) -> list[Sale]:
+        """Return all rows as of a version."""
+        return sales(self.upstream.as_of(version).values())
+
     def rows_as_of(self, barrier: Barrier) -> list[Sale]:
         """Return all rows, read or not, as of the window's end."""
-        if self.scan.knows_units:
-            return self.arranged(barrier.epoch)
-        return sales(self.upstream.as_of(barrier.end).values())
+        return self.arranged(barrier.epoch) if self.keeps_arrangement else self.rows_at(barrier.end)
 
     def rows_before(self, barrier: Barrier) -> list[Sale]:
         """Return all rows as the previous epoch had them; V0's while changes wait."""
-        if self.scan.knows_units:
+        if self.keeps_arrangement:
             return self.arranged(barrier.epoch - 1)
-        return self.base_rows if barrier.chunk_at_base else sales(self.upstream.as_of(barrier.start).values())
+        return self.base_rows if barrier.chunk_at_base else self.rows_at(barrier.start)
+
+    def rows_to_plan(self, barrier: Barrier) -> list[Sale]:
+        """Return all rows as the planner of the next chunk knows them."""
+        return self.arranged(self.epoch) if self.keeps_arrangement else self.rows_before(barrier)
+
+    def chunk_rows(self, barrier: Barrier) -> list[Sale]:
+        """Return the rows of which an epoch's chunk is."""
+        is_before = barrier.chunk_at_base or self.protocol.chunk_at == "start"
+        return self.rows_before(barrier) if is_before else self.rows_as_of(barrier)
 
     def arranged(self, epoch: int) -> list[Sale]:
         """Return the arrangement's rows as of an epoch: of each vnode and key, the newest entry counts."""
-        newest: dict[tuple[int, int], Sale | None] = {}
+        newest: dict[tuple[int, Key], Sale | None] = {}
         for entry in sorted(self.arrangement.rows(), key=lambda entry: entry.epoch):
             if entry.epoch <= epoch:
                 newest[entry.vnode, entry.key] = entry.row
@@ -155,7 +190,7 @@ class Job:
 
     def entries(self, barrier: Barrier) -> list[Entry]:
         """Return what the epoch appends to the arrangement: a tombstone and a row, where a row changes its vnode."""
-        found: dict[tuple[int, int], Entry] = {}
+        found: dict[tuple[int, Key], Entry] = {}
         pairs = self.images(barrier.arranged_up_to, barrier.end)
         for is_tombstone, images in ((True, [old for old, _ in pairs]), (False, [new for _, new in pairs])):
             for row in images:
@@ -163,7 +198,7 @@ class Job:
                     self.protocol.arranged == "all units" or self.scan.is_read(barrier.before, row)
                 ):
                     vnode = self.scan.vnode(row)
-                    found[vnode, _key(row)] = Entry(barrier.epoch, vnode, _key(row), None if is_tombstone else row)
+                    found[vnode, row.key] = Entry(barrier.epoch, vnode, row.key, None if is_tombstone else row)
         return list(found.values())
 
     def compact_arrangement(self) -> None:
@@ -172,13 +207,17 @@ class Job:
 
     def images(self, after: int, up_to: int) -> list[Images]:
         """Return both images of each key that changed in ``(after, up_to]``."""
-        pairs = images_of(self.upstream, after, up_to, old_image=self.protocol.old_image)
+        pairs = self.images_at_ends(after, up_to)
         if self.protocol.net_by == "key":  # one change of each key: the tombstone in its old vnode is lost
             return [
                 (None if old and new and self.scan.vnode(old) != self.scan.vnode(new) else old, new)
                 for old, new in pairs
             ]
         return pairs
+
+    def images_at_ends(self, after: int, up_to: int) -> list[Images]:
+        """Return the image at the start and at the end of ``(after, up_to]`` of each key that changed."""
+        return images_of(self.upstream, after, up_to, old_image=self.protocol.old_image)
 
     def deltas(self, barrier: Barrier) -> tuple[list[Sale], list[Sale]]:
         """Return the old images and the new ones of rows that were read."""
@@ -241,12 +280,6 @@ class Job:
             newest_epoch = max((entry.epoch for entry in entries), default=0)
             return [entry._replace(epoch=newest_epoch) for entry in entries]
         return entries
-
-
-def _key(row: Sale) -> int:
-    (key,) = row.key
-    assert isinstance(key, int)
-    return key
 
 
 def _begins_with_null(position: Position) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, NamedTuple
 
-from tests.model.groups_rows import SHOPS, STATUSES, Sale
+from tests.model.groups_rows import VALUES, Sale
 from tests.model.truth import Output
 
 Unit = tuple[str | int | None, ...]
@@ -71,6 +72,8 @@ class GroupQuery:
     """What readers see of a state; only for a fold."""
     stores: Callable[[State], bool] = lambda state: state.rows > 0
     """Whether a fold keeps a group with this state."""
+    is_of_keys: bool = False
+    """Whether a unit is the rows of one key, so that no chunk can end inside it."""
 
     def unit(self, row: Sale) -> Unit:
         """Return the unit of a row."""
@@ -105,11 +108,7 @@ class GroupQuery:
 
     def all_units(self) -> list[Unit]:
         """Return every unit that there can be."""
-        units: list[Unit] = [()]
-        for column in self.columns:
-            values = STATUSES if column == "status" else SHOPS
-            units = [(*unit, value) for unit in units for value in values]
-        return units
+        return list(product(*(VALUES[column] for column in self.columns)))
 
 
 def _totals(unit: Unit, state: State) -> Output:

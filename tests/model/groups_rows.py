@@ -19,6 +19,8 @@ STATUSES = (None, "a", "b", "c", "d")
 SHOPS = (None, 1, 2)
 AMOUNTS = (None, -1, 0, 1, 2, 3)
 VERSIONS = 14
+VALUES: dict[str, tuple[str | int | None, ...]] = {"status": STATUSES, "shop": SHOPS}
+"""What a column of a unit may have."""
 
 
 @dataclass(frozen=True, slots=True)

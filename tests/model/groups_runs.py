@@ -16,7 +16,7 @@ from random import Random
 from tests.model.groups_attempt import Attempt, attempt, read_chunk_part
 from tests.model.groups_barriers import Barriers
 from tests.model.groups_checks import Watch, check_truth
-from tests.model.groups_job import Job, Protocol, Strategy
+from tests.model.groups_job import History, Job, Protocol, Strategy
 from tests.model.groups_queries import GroupQuery, State, Stored, Unit
 from tests.model.groups_rows import Sale, a_history, sales
 from tests.model.groups_scan import Barrier
@@ -34,13 +34,21 @@ class GroupsRun:
         self, seed: int | str, query: GroupQuery, strategy: Strategy, protocol: Protocol | None = None
     ) -> None:
         self.random = Random(f"{seed}/{query.name}/{strategy}")
-        self.upstream = a_history(self.random)
-        self.protocol = protocol or Protocol()
-        self.served = Job(self.upstream, query, strategy, self.random.randint(0, 5), self.protocol)
+        self.query, self.strategy, self.protocol = query, strategy, protocol or Protocol()
+        self.upstream = self.history()
+        self.served = self.job(self.random.randint(0, 5))
         self.zombies: list[Attempt] = []
         self.watch = Watch()
         self.happened: Counter[str] = Counter()
         """What the history had: crashes, zombies' steps, compactions, repairs, handovers."""
+
+    def history(self) -> History:
+        """Return what the view reads."""
+        return a_history(self.random)
+
+    def job(self, base: int, incarnation: int = 1) -> Job:
+        """Return an incarnation that starts from a version."""
+        return Job(self.upstream, self.query, self.strategy, base, self.protocol, incarnation=incarnation)
 
     def play(self) -> None:
         """Play to the end: finished, up to date, and no attempt left."""
@@ -157,9 +165,7 @@ class GroupsRun:
 
     def _begin_successor(self) -> Barriers:
         """A rebuild grows as a job of its own, from a pinned version."""
-        served = self.served
-        successor = Job(self.upstream, served.query, served.strategy, served.committed_to, self.protocol, incarnation=2)
-        return Barriers(self.random, successor)
+        return Barriers(self.random, self.job(self.served.committed_to, 2))
 
     def _may_hand_over(self, successor: Job) -> bool:
         is_as_new = successor.committed_to >= self.served.committed_to

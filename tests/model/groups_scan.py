@@ -70,9 +70,14 @@ class Scan:
         return self.order in {"units", "within units"}
 
     @property
+    def ends_at_keys(self) -> bool:
+        """Whether a chunk may end at any key."""
+        return self.order in {"within units", "keys"}
+
+    @property
     def cuts_units(self) -> bool:
         """Whether a chunk may end inside a unit."""
-        return self.order in {"within units", "keys"}
+        return self.ends_at_keys and not self.query.is_of_keys
 
     def vnode(self, row: Sale) -> int:
         """Return the vnode of a row."""
@@ -91,14 +96,14 @@ class Scan:
         return positions[self.vnode(row)].covers(self.spot(row))
 
     def atom(self, row: Sale) -> Spot:
-        """Return the spot at which a chunk ends if this is its last row: its unit's end, if units are whole."""
+        """Return the spot at which a chunk ends if this is its last row: its unit's end, if it ends at no key."""
         unit, key = self.spot(row)
-        return (unit, key) if self.cuts_units else (unit, END_OF_UNIT)
+        return (unit, key) if self.ends_at_keys else (unit, END_OF_UNIT)
 
     def spots(self, vnode: int) -> list[Spot]:
         """Return every spot of a vnode at which a chunk may end, also those without rows."""
         units = self.query.all_units() if self.knows_units else [()]
-        keys: Iterable[int] = KEYS if self.cuts_units else (END_OF_UNIT,)
+        keys: Iterable[int] = KEYS if self.ends_at_keys else (END_OF_UNIT,)
         return [self._spot_of(unit, key) for unit in units if self.vnode_of_unit(unit) == vnode for key in keys]
 
     def _spot_of(self, unit: Unit, key: Any) -> Spot:
