@@ -1,0 +1,122 @@
+"""
+A view over several upstreams as a job keeps it: a view of groups whose rows are those of stage 1.
+
+**The frame over a join.** The images of a change are P(lead at start, dimensions at start) and P(lead at end,
+dimensions at end), both of the affected leads. Old rows are never joined with new dimensions. All else is as in
+:mod:`tests.model.groups_job`: without stage 2 the unit is the lead row, and an epoch replaces all of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal
+
+from tests.model.groups_job import Job, Protocol, Strategy
+from tests.model.groups_queries import GroupQuery
+from tests.model.groups_rows import Images, Sale
+from tests.model.groups_scan import Barrier
+from tests.model.joins_affected import Trace, Tracing
+from tests.model.joins_queries import Joined
+from tests.model.joins_stage1 import Reading, Stage1, as_read
+
+
+class DuplicateKeyError(Exception):
+    """A dimension has its declared key twice. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinProtocol(Protocol):
+    """The rules of several upstreams; each default is what keeps an invariant."""
+
+    tracing: Tracing = field(default_factory=Tracing)
+    old_rows_join: Literal["dimensions at start", "dimensions at end"] = "dimensions at start"
+    new_rows_join: Literal["dimensions at end", "dimensions at start", "the newest of the last one"] = (
+        "dimensions at end"
+    )
+    chunk_joins: Literal["dimensions at end", "dimensions at start"] = "dimensions at end"
+    """Of a chunk that is read as of the window's end."""
+    base_joins: Literal["dimensions at V0", "dimensions at end"] = "dimensions at V0"
+    """Of a chunk that is read as of V0."""
+    reading: Reading = field(default_factory=Reading)
+    duplicates: Literal["refused", "accepted", "refused by each part", "looked for at start"] = "refused"
+
+
+class JoinedJob(Job):
+    """One incarnation of a view over several upstreams."""
+
+    def __init__(
+        self,
+        upstream: Stage1,
+        query: GroupQuery,
+        strategy: Strategy,
+        base: int,
+        protocol: JoinProtocol,
+        *,
+        incarnation: int = 1,
+    ) -> None:
+        self._rules = protocol
+        self._stage_1 = as_read(upstream, protocol.reading)
+        self.images_at_ends = cache(self._images_at_ends)  # type: ignore[method-assign]
+        super().__init__(upstream, query, strategy, base, protocol, incarnation=incarnation)
+
+    @property
+    def keeps_arrangement(self) -> bool:
+        """Groups are laid out by unit; lead rows are not, because they are read from the lead and its own copy."""
+        return super().keeps_arrangement and not self.query.is_of_keys
+
+    def doubles(self, instant: int) -> dict[str, set[int]]:
+        """Return the keys that a dimension has twice, of each dimension whose rows or key the view has."""
+        joins = [join for branch in self._stage_1.query.branches for join in branch.joins if join.adds_columns]
+        doubles = {join.table: self._stage_1.world[join.table].doubles(instant) for join in joins}
+        return {table: keys for table, keys in doubles.items() if keys}
+
+    def check(self, barrier: Barrier, vnodes: Collection[int]) -> None:
+        """I6: a dimension's declared key is unique as of the window's end. Each part asks for the whole dimension."""
+        rule = self._rules.duplicates
+        if not barrier.applies or rule == "accepted":
+            return
+        if rule == "refused by each part":
+            keys = [row.key for row in self.rows_at(barrier.end) if self.scan.vnode(row) in vnodes]
+            found = len(keys) > len(set(keys))
+        else:
+            found = bool(self.doubles(barrier.start if rule == "looked for at start" else barrier.end))
+        if found:
+            raise DuplicateKeyError
+
+    def rows_at(self, version: int) -> list[Sale]:
+        """Return stage 1 as of an instant."""
+        return [*self._stage_1.rows(version, version)]
+
+    def rows_as_of(self, barrier: Barrier) -> list[Sale]:
+        """Return stage 1 as of the window's end; by the arrangement, if there is one."""
+        return super().rows_as_of(barrier) if self.keeps_arrangement else self._new_rows(barrier.start, barrier.end)
+
+    def chunk_rows(self, barrier: Barrier) -> list[Sale]:
+        """Return the rows of which an epoch's chunk is: of lead and dimensions as of the same instant."""
+        if self.keeps_arrangement:
+            return super().chunk_rows(barrier)
+        if barrier.chunk_at_base and self._rules.base_joins == "dimensions at end":
+            return [*self._stage_1.rows(self.base, barrier.end)]
+        if not barrier.chunk_at_base and self._rules.chunk_joins == "dimensions at start":
+            return [*self._stage_1.rows(barrier.end, barrier.start)]
+        return super().chunk_rows(barrier)
+
+    def _images_at_ends(self, after: int, up_to: int) -> list[Images]:
+        """Return both images of the rows of all affected leads; those that stay as they are, too."""
+        branches = enumerate(self._stage_1.query.branches)
+        traces = {n: Trace(self._stage_1.world, branch, after, up_to, self._rules.tracing) for n, branch in branches}
+        affected = {(n, key) for n, trace in traces.items() for key in trace.leads()}
+        dimensions_at = after if self._rules.old_rows_join == "dimensions at start" else up_to
+        old, new = (
+            {row.key: row for row in rows if isinstance(row, Joined) and (row.branch, row.lead) in affected}
+            for rows in (self._stage_1.rows(after, dimensions_at), self._new_rows(after, up_to))
+        )
+        return [(old.get(key), new.get(key)) for key in {**old, **new}]
+
+    def _new_rows(self, start: int, end: int) -> list[Sale]:
+        rule = self._rules.new_rows_join
+        if rule == "the newest of the last one":
+            return [*self._stage_1.rows(end, end, self._stage_1.latest)]
+        return [*self._stage_1.rows(end, end if rule == "dimensions at end" else start)]
