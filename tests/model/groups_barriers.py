@@ -20,6 +20,8 @@ class Barriers:
 
     def __init__(self, random: Random, job: Job) -> None:
         self._random, self.job = random, job
+        self.longest = 3
+        """The length of the longest window."""
         self._visibility = job.strategy.visibility
         self._start = self._waiting_after = job.base
         self._is_published = self._visibility == "every_epoch"
@@ -39,7 +41,7 @@ class Barriers:
         job, random = self.job, self._random
         before = after = job.positions
         was_complete = all(position == READ for position in before)
-        end = min(job.upstream.latest, self._start + random.randint(0, 3))
+        end = min(job.upstream.latest, self._start + random.randint(0, self.longest))
         is_steady = was_complete and self._is_published
         in_one = is_steady or job.protocol.hidden_commits == "one"
         barrier = Barrier(

@@ -98,6 +98,7 @@ class History(Interface):
     @property
     def latest(self) -> int:
         """The newest version."""
+        ...
 
     def as_of(self, version: int) -> Mapping[Key, Row]:
         """Return the rows at a version."""
@@ -156,6 +157,10 @@ class Job:
 
     def check(self, barrier: Barrier, vnodes: Collection[int]) -> None:
         """Refuse what cannot be done right, before a part of an epoch writes anything (I6)."""
+
+    def outlives(self, row: Stored, fresh: Collection[Stored]) -> bool:
+        """Return whether a row of a unit that is replaced by ``fresh`` stays: never."""
+        return False
 
     def rows_at(self, version: int) -> list[Sale]:
         """Return all rows as of a version."""

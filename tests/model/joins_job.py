@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from tests.model.groups_job import Job, Protocol, Strategy
-from tests.model.groups_queries import GroupQuery
+from tests.model.groups_job import Entry, Job, Protocol, Strategy
+from tests.model.groups_queries import GroupQuery, State, Stored
 from tests.model.groups_rows import Images, Sale
 from tests.model.groups_scan import Barrier
 from tests.model.joins_affected import Trace, Tracing
-from tests.model.joins_queries import Joined
+from tests.model.joins_queries import LEADS, Joined
 from tests.model.joins_stage1 import Reading, Stage1, as_read
 
 
@@ -40,7 +40,12 @@ class JoinProtocol(Protocol):
     base_joins: Literal["dimensions at V0", "dimensions at end"] = "dimensions at V0"
     """Of a chunk that is read as of V0."""
     reading: Reading = field(default_factory=Reading)
+    replaced: Literal["all rows of a lead", "rows by the view's key"] = "all rows of a lead"
+    arranged_changes: Literal["all affected", "changed leads", "one of each lead"] = "all affected"
+    """What an arrangement of groups gets: it has rows of stage 1."""
     duplicates: Literal["refused", "accepted", "refused by each part", "looked for at start"] = "refused"
+    withdrawn: Literal["its window starts again", "its window is over"] = "its window starts again"
+    """A barrier whose epoch was refused."""
 
 
 class JoinedJob(Job):
@@ -102,6 +107,28 @@ class JoinedJob(Job):
         if not barrier.chunk_at_base and self._rules.chunk_joins == "dimensions at start":
             return [*self._stage_1.rows(barrier.end, barrier.start)]
         return super().chunk_rows(barrier)
+
+    def entries(self, barrier: Barrier) -> list[Entry]:
+        """Return what the epoch appends to the arrangement, of rows of stage 1."""
+        entries, rule = super().entries(barrier), self._rules.arranged_changes
+        if rule == "one of each lead":
+            return [*{(entry.vnode, entry.key[0]): entry for entry in entries}.values()]
+        if rule == "changed leads":
+            branches = enumerate(self._stage_1.query.branches)
+            tables = {n: self._stage_1.world[branch.source] for n, branch in branches}
+            changed = {
+                n * LEADS + change.record.key
+                for n, table in tables.items()
+                for change in table.changes(barrier.arranged_up_to, barrier.end)
+            }
+            return [entry for entry in entries if entry.key[0] in changed]
+        return entries
+
+    def outlives(self, row: Stored, fresh: Collection[Stored]) -> bool:
+        """Return whether a row of a replaced unit stays: never. A merge by the view's key would keep some."""
+        if self._rules.replaced == "all rows of a lead" or isinstance(row.row, State):
+            return False
+        return row.row[:-1] not in {other.row[:-1] for other in fresh if not isinstance(other.row, State)}
 
     def _images_at_ends(self, after: int, up_to: int) -> list[Images]:
         """Return both images of the rows of all affected leads; those that stay as they are, too."""

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Literal
 
 from tests.model.joins_queries import Join, Joined, JoinQuery, rows_of_lead
-from tests.model.joins_tables import Record, Signed, Table, World
+from tests.model.joins_tables import LENGTH, Record, Signed, Table, World
 from tests.model.upstream import Change, ChangeType
 from tests.strategies import Key, Row
 
@@ -33,16 +33,11 @@ class Reading:
 
 
 class Stage1:
-    """The rows of stage 1 at any instant."""
+    """The rows of stage 1 at any instant. The last one is ``latest``."""
 
-    def __init__(self, world: World, query: JoinQuery) -> None:
-        self.world, self.query = world, query
+    def __init__(self, world: World, query: JoinQuery, latest: int = LENGTH + 1) -> None:
+        self.world, self.query, self.latest = world, query, latest
         self.rows = cache(self._rows)
-
-    @property
-    def latest(self) -> int:
-        """The last instant."""
-        return max(table.commits[-1] for table in self.world.values())
 
     def as_of(self, version: int) -> dict[Key, Row]:
         """Return the rows at an instant."""

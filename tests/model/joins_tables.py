@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 LENGTH = 14
-"""So many instants pass."""
+"""So many instants pass. One more is left, for corrections."""
 
 
 class Record(NamedTuple):
@@ -132,7 +132,7 @@ def _initial(random: Random, columns: Columns) -> list[Record]:
 
 
 def _written(random: Random, columns: Columns, rows: Iterable[Record], *, may_double: bool) -> list[Record]:
-    """Return the rows after a commit: an emptied or a replaced table, or up to three statements on keys of their own."""
+    """Return the rows after a commit: an emptied table, a replaced one, one that is corrected, or a changed one."""
     by_key = {record.key: record for record in rows}
     doubles = [record for record in rows if by_key[record.key] is not record]
     chance = random.random()
@@ -141,33 +141,37 @@ def _written(random: Random, columns: Columns, rows: Iterable[Record], *, may_do
     if chance < 0.08:
         return _with_codes(random, columns, [columns.record(random, key) for key in columns.keys])
     if doubles and chance < 0.6:  # the owner removes one of the two
-        kept = random.choice((by_key, {record.key: record for record in reversed(tuple(rows))}))
-        return list(kept.values())
-    here, free = list(by_key), [key for key in columns.keys if key not in by_key]
+        return random.choice(([*by_key.values()], [*{**by_key, doubles[0].key: doubles[0]}.values()]))
+    _change(random, columns, by_key)
+    written = _with_codes(random, columns, list(by_key.values()))
+    doubles = [record for record in doubles if record.key in by_key]
+    if may_double and not doubles and by_key and random.random() < 0.15:
+        doubles = [columns.record(random, random.choice(list(by_key)))]
+    return written + doubles
+
+
+def _change(random: Random, columns: Columns, rows: dict[int, Record]) -> None:
+    """Make up to three statements, each on keys of its own."""
+    here, free = list(rows), [key for key in columns.keys if key not in rows]
     random.shuffle(here)
     random.shuffle(free)
     for _ in range(random.randint(1, 3)):
         statement = random.choice(("insert", "insert", "update", "update", "refer", "delete", "rekey", "swap"))
         if statement == "insert" and free:
             key = free.pop()
-            by_key[key] = columns.record(random, key)
+            rows[key] = columns.record(random, key)
         elif statement == "swap" and len(here) > 1:
             one, other = here.pop(), here.pop()
-            by_key[one], by_key[other] = by_key[other]._replace(key=one), by_key[one]._replace(key=other)
+            rows[one], rows[other] = rows[other]._replace(key=one), rows[one]._replace(key=other)
         elif statement == "rekey" and here and free:
             key = free.pop()
-            by_key[key] = by_key.pop(here.pop())._replace(key=key)
+            rows[key] = rows.pop(here.pop())._replace(key=key)
         elif statement == "delete" and here:
-            del by_key[here.pop()]
+            del rows[here.pop()]
         elif statement in {"update", "refer"} and here:
             key = here.pop()
             new = columns.record(random, key)
-            by_key[key] = new if statement == "update" else by_key[key]._replace(first=new.first)
-    written = _with_codes(random, columns, list(by_key.values()))
-    doubles = [record for record in doubles if record.key in by_key]
-    if may_double and not doubles and by_key and random.random() < 0.15:
-        doubles = [columns.record(random, random.choice(list(by_key)))]
-    return written + doubles
+            rows[key] = new if statement == "update" else rows[key]._replace(first=new.first)
 
 
 def _with_codes(random: Random, columns: Columns, rows: list[Record]) -> list[Record]:
