@@ -21,7 +21,8 @@ from tests.model.cdc_attempts import POINTS
 from tests.model.cdc_explore import APART, IN_SEQUENCE, ONE_WRITE, OVERLAPPING, explore_cdc
 from tests.model.cdc_job import Protocol as CdcProtocol
 from tests.model.explore import Result, explore
-from tests.model.groups_mutants import KINDS, MUTANTS, play_histories
+from tests.model.groups_mutants import KINDS, MUTANTS
+from tests.model.histories import play_histories
 from tests.model.orchestrated import Protocol
 from tests.model.test_cdc_interleavings import WEAKENED as WEAKENED_CDC
 from tests.model.test_interleavings import ORDERS, RETRIES

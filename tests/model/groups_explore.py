@@ -36,10 +36,14 @@ class Start:
     with_compaction: bool = False
     protocol: Protocol = field(default_factory=Protocol)
 
+    def job(self) -> Job:
+        """Return the view before its first epoch."""
+        return Job(_upstream(self.seed), self.query, self.strategy, 0, Protocol())
+
     def reached(self) -> tuple[Job, Barriers, Barrier]:
         """Run the epochs before, without a fault, and pin the one that the attempts share."""
         # What the schedules are about comes later: so far everything went right.
-        job = Job(_upstream(self.seed), self.query, self.strategy, 0, Protocol())
+        job = self.job()
         given = Barriers(Random(self.seed), job)
         while True:
             barrier = given.next()

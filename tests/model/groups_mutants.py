@@ -9,14 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
 
 from tests.model import groups_queries as queries
-from tests.model.explore import Result
 from tests.model.groups_job import Protocol, Strategy
 from tests.model.groups_queries import GroupQuery
 from tests.model.groups_rows import last_preimage
 from tests.model.groups_runs import GroupsRun
+from tests.model.histories import wrong
 from tests.model.truth import InvariantError
 
 BY_UNITS = Strategy("units", "every_epoch")
@@ -47,10 +46,6 @@ class Kind:
             return str(error)
         return None
 
-    def wrong(self, seeds: Iterable[int], protocol: Protocol | None = None) -> int:
-        """Return how many histories go wrong."""
-        return sum(self.fault(seed, protocol) is not None for seed in seeds)
-
 
 def _kinds(*strategies: Strategy, of: Iterable[GroupQuery] = tuple(queries.ALL)) -> tuple[Kind, ...]:
     return tuple(Kind(query, strategy) for strategy in strategies for query in of)
@@ -75,16 +70,6 @@ class Mutant:
 
     protocol: Protocol
     kinds: tuple[Kind, ...]
-
-
-def play_histories(kinds: Iterable[Kind], seeds: Iterable[int], protocol: Protocol | None = None) -> Result:
-    """Play histories of some kinds; stop at the first broken invariant. A state is one history."""
-    played = 0
-    for kind, seed in product(kinds, seeds):
-        played += 1
-        if (fault := kind.fault(seed, protocol)) is not None:
-            return Result(played, exhausted=False, error=fault, trace=(f"{kind}, seed {seed}",))
-    return Result(played, exhausted=True)
 
 
 MUTANTS = {
@@ -237,11 +222,10 @@ def main(histories: int = 100, seed: int = 0) -> None:
     """Print how many histories go wrong: of the protocol in every kind, and of each mutant in its kinds."""
     seeds = range(seed, seed + histories)
     for kind in KINDS:
-        print(f"{'':70} {kind!s:36} {kind.wrong(seeds):6,} wrong of {histories:,}", flush=True)
+        print(f"{'':70} {kind!s:36} {wrong(kind, seeds):6,} wrong of {histories:,}", flush=True)
     for name, mutant in (*MUTANTS.items(), *HARMLESS.items()):
         for kind in mutant.kinds:
-            wrong = kind.wrong(seeds, mutant.protocol)
-            print(f"{name:70} {kind!s:36} {wrong:6,} wrong of {histories:,}", flush=True)
+            print(f"{name:70} {kind!s:36} {wrong(kind, seeds, mutant.protocol):6,} wrong of {histories:,}", flush=True)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ SEMI = _of_orders(
         on=(("orders", "first", "key"),),
         inside=(Join(table="countries", how="inner", on=(("customers", "first", "key"),), also=_is_named),),
     ),
-    Join(table="lines", how="semi", on=(("orders", "key", "first"),), also=_is_named),
+    Join(table="lines", how="semi", on=(("orders", "key", "first"),)),
 )
 """Orders of customers with a country that has a name, and with a line: EXISTS twice, once over a join."""
 ANTI = _of_orders(

@@ -16,6 +16,7 @@ from tests.model import joins_catalog as joins
 from tests.model.groups_job import Strategy
 from tests.model.groups_mutants import BY_KEYS, BY_RUNS, BY_UNITS, ON_FINISH, WHOLE, WITHIN_UNITS
 from tests.model.groups_queries import GroupQuery
+from tests.model.histories import wrong
 from tests.model.joins_affected import Tracing
 from tests.model.joins_job import JoinProtocol
 from tests.model.joins_queries import BY_LEAD, STAGES_2, JoinQuery
@@ -172,6 +173,17 @@ MUTANTS = {
         JoinProtocol(filter_by="after"),
         (*rows(joins.TWO, joins.FAN, under=(BY_KEYS,)), *grouped(joins.CHAIN, joins.FAN, under=(BY_UNITS, BY_KEYS))),
     ),
+    "the publishing epoch's changes by the old position": Mutant(
+        JoinProtocol(filter_by="before"),
+        (*rows(joins.TWO, joins.FAN, under=(ON_FINISH, BY_RUNS)), *grouped(joins.CHAIN, under=(ON_FINISH,))),
+    ),
+    "the last chunk ends where it was planned": Mutant(
+        JoinProtocol(last_chunk="bounded"),
+        (*rows(joins.TWO, joins.FAN, under=(BY_KEYS, BY_UNITS)), *grouped(joins.FAN, under=(BY_UNITS,))),
+    ),
+    "the number of parts is not pinned": Mutant(
+        JoinProtocol(parts="not pinned"), (*rows(joins.TWO, under=(BY_UNITS,)), *grouped(joins.FAN, under=(BY_UNITS,)))
+    ),
     # Windows.
     "each window ends at what its log has": Mutant(
         _read(windows="end at what each log has"), (*rows(joins.TWO, joins.UNION), *grouped(joins.CHAIN))
@@ -259,11 +271,6 @@ def main(histories: int = 100, seed: int = 0) -> None:
     for name, mutant in (*MUTANTS.items(), *HARMLESS.items()):
         for kind in mutant.kinds:
             print(f"{name:60} {kind!s:50} {wrong(kind, seeds, mutant.protocol):6,} wrong of {histories:,}", flush=True)
-
-
-def wrong(kind: Kind, seeds: Iterable[int], protocol: JoinProtocol | None = None) -> int:
-    """Return how many histories go wrong."""
-    return sum(kind.fault(seed, protocol) is not None for seed in seeds)
 
 
 if __name__ == "__main__":

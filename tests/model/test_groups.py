@@ -9,11 +9,12 @@ from random import Random
 
 import pytest
 
-from tests.model.groups_mutants import BY_UNITS, KINDS, Kind, play_histories
+from tests.model.groups_mutants import BY_UNITS, KINDS, Kind
 from tests.model.groups_queries import GLOBAL, LATEST, TOTALS, TOTALS_OF_TWO, State
 from tests.model.groups_rows import Sale, a_history, first_image, images_of, sales
 from tests.model.groups_runs import GroupsRun
 from tests.model.groups_tables import Table
+from tests.model.histories import play_histories
 from tests.model.upstream import Upstream
 from tests.strategies import Delete, Insert, KeyColumn, Update, Write
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.groups_mutants import HARMLESS, MUTANTS, Kind, play_histories
+from tests.model.groups_mutants import HARMLESS, MUTANTS, Kind
+from tests.model.histories import play_histories
 
 MOST = 300
 """So many histories find every mutant. Most are found by the first few."""
