@@ -3,8 +3,8 @@ The protocol's model in plain Python: every interleaving of overlapping attempts
 
 Each case has a different upstream, with two more versions to come, and three attempts with different settings. In the
 last cases task runs share epochs of an arrangement, or read a database that shows its present rows only. A case
-searches all interleavings. Cases of views of groups play a thousand random histories each. The first cases are negative
-controls: a protocol without one of its rules must be caught.
+searches all interleavings. Cases of views of groups and of views over several upstreams play random histories. The
+first cases are negative controls: a protocol without one of its rules must be caught.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 from faults.campaign import Campaign, Outcome, WrongError
+from tests.model import joins_catalog, joins_mutants, joins_windows
 from tests.model.arranged_explore import MIXED, SHARED_EPOCHS, WHOLE_EPOCHS, explore_arranged
 from tests.model.arranged_job import Protocol as ArrangedProtocol
 from tests.model.cdc_attempts import POINTS
@@ -23,6 +24,8 @@ from tests.model.cdc_job import Protocol as CdcProtocol
 from tests.model.explore import Result, explore
 from tests.model.groups_mutants import KINDS, MUTANTS
 from tests.model.histories import play_histories
+from tests.model.joins_frontiers import DIAMONDS, MEETINGS, Diamond
+from tests.model.joins_windows import PinnedWindows
 from tests.model.orchestrated import Protocol
 from tests.model.test_cdc_interleavings import WEAKENED as WEAKENED_CDC
 from tests.model.test_interleavings import ORDERS, RETRIES
@@ -34,6 +37,10 @@ SCENARIOS = 400
 """The number of upstreams of a full run, which together have more than ten million states."""
 HISTORIES = 1_000
 """The number of histories of each kind of view of groups."""
+JOINED_HISTORIES = 50
+"""The number of histories of each kind of view over one query with several upstreams."""
+DIAMOND_HISTORIES = 5_000
+"""The number of histories of views that share roots, and of windows that are pinned."""
 MOST_HISTORIES = 300
 """The number of histories that find each mistake."""
 
@@ -52,6 +59,24 @@ WEAKENED: dict[str, Callable[[], Result]] = {
             mutant.kinds, range(MOST_HISTORIES), mutant.protocol
         )
         for rule, mutant in MUTANTS.items()
+    },
+    **{
+        f"joins: {rule}": lambda mutant=mutant: play_histories(  # type: ignore[misc]
+            mutant.kinds, range(MOST_HISTORIES), mutant.protocol
+        )
+        for rule, mutant in joins_mutants.MUTANTS.items()
+    },
+    **{
+        f"windows: {rule}": lambda pinning=pinning: play_histories(  # type: ignore[misc]
+            [PinnedWindows()], range(MOST_HISTORIES), pinning
+        )
+        for rule, pinning in joins_windows.MUTANTS.items()
+    },
+    **{
+        f"diamonds: {rule}": lambda names=names, meeting=meeting: play_histories(  # type: ignore[misc]
+            [Diamond(name) for name in names], range(MOST_HISTORIES), meeting
+        )
+        for rule, (meeting, names) in MEETINGS.items()
     },
 }
 """Protocols without a rule, each with the search that has to find the damage."""
@@ -82,6 +107,27 @@ ARRANGED: dict[str, Callable[[], Result]] = {
     ),
 }
 
+PLAYED: dict[str, Callable[[range], Result]] = {
+    **{
+        str(kind): lambda seeds, kind=kind: play_histories([kind], seeds[:HISTORIES])  # type: ignore[misc]
+        for kind in KINDS
+    },
+    **{
+        f"joins: {query.name}": lambda seeds, query=query: play_histories(  # type: ignore[misc]
+            [kind for kind in joins_mutants.KINDS if kind.stage_1 is query and not kind.doubled],
+            seeds[:JOINED_HISTORIES],
+        )
+        for query in joins_catalog.ALL
+    },
+    "joins: keys that are there twice": lambda seeds: play_histories(joins_mutants.DOUBLED, seeds[:HISTORIES]),
+    "windows": lambda seeds: play_histories([PinnedWindows()], seeds),
+    **{
+        f"diamonds: {name}": lambda seeds, name=name: play_histories([Diamond(name)], seeds)  # type: ignore[misc]
+        for name in DIAMONDS
+    },
+}
+"""Random histories, each kind with the seeds that it is given."""
+
 
 def play(case: int, random: random.Random) -> Outcome:
     """Search one state space."""
@@ -90,9 +136,9 @@ def play(case: int, random: random.Random) -> Outcome:
         return _caught(rule, search())
     case -= len(WEAKENED)
     if case >= SCENARIOS + len(ARRANGED) + len(CDC):
-        kind = KINDS[case - SCENARIOS - len(ARRANGED) - len(CDC)]
+        kind, histories = [*PLAYED.items()][case - SCENARIOS - len(ARRANGED) - len(CDC)]
         first = random.randrange(10**9)
-        return _unbroken(f"{kind}, seeds from {first}", play_histories([kind], range(first, first + HISTORIES)))
+        return _unbroken(f"{kind}, seeds from {first}", histories(range(first, first + DIAMOND_HISTORIES)))
     if case >= SCENARIOS:
         name, search = [*ARRANGED.items(), *CDC.items()][case - SCENARIOS]
         return _unbroken(name, search())
@@ -161,7 +207,7 @@ CAMPAIGN = Campaign(
     name="model",
     about="every interleaving of three overlapping attempts in the protocol's model; weakened protocols must be caught",
     quick=len(WEAKENED) + 4,
-    full=len(WEAKENED) + SCENARIOS + len(ARRANGED) + len(CDC) + len(KINDS),
+    full=len(WEAKENED) + SCENARIOS + len(ARRANGED) + len(CDC) + len(PLAYED),
     checks="states",
     stage=lambda: nullcontext(play),
     processes=os.cpu_count() or 1,

@@ -14,4 +14,11 @@ Modules that begin with ``groups`` are views that group: there the unit of the v
 :mod:`tests.model.groups_job` has the rules, :mod:`tests.model.groups_attempt` is one attempt of an epoch,
 :mod:`tests.model.groups_runs` plays random histories by seed, :mod:`tests.model.groups_explore` plays all schedules
 of two attempts, and :mod:`tests.model.groups_mutants` has all kinds of views and all mistakes that must be found.
+
+Modules that begin with ``joins`` are views over several upstreams. They are views of groups, too, whose rows are those
+of a join; without groups the unit is the lead's row. :mod:`tests.model.joins_tables` has the upstreams,
+:mod:`tests.model.joins_queries` what a query makes of them, and :mod:`tests.model.joins_catalog` the queries;
+:mod:`tests.model.joins_affected` finds the lead rows that a window affects, :mod:`tests.model.joins_job` is the view,
+and :mod:`tests.model.joins_mutants` has all kinds and mistakes. :mod:`tests.model.joins_windows` pins windows at one
+instant, and :mod:`tests.model.joins_frontiers` has views over views that share roots.
 """
