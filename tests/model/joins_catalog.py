@@ -150,12 +150,35 @@ SEMI_AND_ANTI = _of_orders(
     _customers("semi"),
     Join(table="parcels", how="anti", on=(("orders", "key", "first"),)),
 )
+FAN_AND_SEMI = _of_orders(
+    "fan and semi",
+    Join(table="lines", how="inner", on=(("orders", "key", "first"),)),
+    Join(table="products", how="semi", on=(("lines", "second", "key"),)),
+    unit="lines",
+    amount="lines",
+)
+"""EXISTS by a column of a fan-out: it keeps some of an order's lines."""
+NO_LARGER = _of_orders(
+    "no larger",
+    Join(
+        table="orders",
+        role="other",
+        how="anti",
+        on=(("orders", "first", "first"),),
+        also=lambda found, other: (_number(found, "orders") or 0) < (other.number or 0),
+    ),
+)
+"""The largest orders of each customer: NOT EXISTS over the lead itself."""
 NOT_IN = _of_orders("not in", Join(table="parcels", how="not in", on=(("orders", "key", "key"),)))
 """NOT IN over keys, which are not null."""
 NOT_IN_NULLABLE = _of_orders(
     "not in, nullable", Join(table="parcels", how="not in", on=(("orders", "first", "first"),))
 )
 """Refused: one null empties the result, whatever the row's own value."""
+NOT_IN_NULLABLE_LEAD = _of_orders(
+    "not in, nullable lead", Join(table="parcels", how="not in", on=(("orders", "first", "key"),))
+)
+"""Refused: a lead with a null passes as long as there are no rows at all."""
 
 _ALL_ORDERS = CHAIN.branches[0]
 _ARCHIVE = Branch(
@@ -182,5 +205,5 @@ SAME_TABLE = JoinQuery(
 
 ALL = (
     *(TWO, TWO_INNER, CHAIN, CHAIN_INNER, FAN, FAN_INNER, TWO_FANS, FAN_BELOW, CODE, TWO_COLUMNS, TWO_PARENTS),
-    *(CONDITION, ROLES, STAFF, SEMI, ANTI, SEMI_AND_ANTI, NOT_IN, UNION, SAME_TABLE),
+    *(CONDITION, ROLES, STAFF, SEMI, ANTI, SEMI_AND_ANTI, FAN_AND_SEMI, NO_LARGER, NOT_IN, UNION, SAME_TABLE),
 )

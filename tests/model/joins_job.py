@@ -43,7 +43,11 @@ class JoinProtocol(Protocol):
     replaced: Literal["all rows of a lead", "rows by the view's key"] = "all rows of a lead"
     arranged_changes: Literal["all affected", "changed leads", "one of each lead"] = "all affected"
     """What an arrangement of groups gets: it has rows of stage 1."""
-    duplicates: Literal["refused", "accepted", "refused by each part", "looked for at start"] = "refused"
+    relations: Literal["bound by role", "bound by table"] = "bound by role"
+    """Whether a table that is also the lead has all rows in its other roles."""
+    duplicates: Literal[
+        "refused", "accepted", "refused by each part", "looked for at start", "looked for among changed keys"
+    ] = "refused"
     withdrawn: Literal["its window starts again", "its window is over"] = "its window starts again"
     """A barrier whose epoch was refused."""
 
@@ -85,6 +89,13 @@ class JoinedJob(Job):
         if rule == "refused by each part":
             keys = [row.key for row in self.rows_at(barrier.end) if self.scan.vnode(row) in vnodes]
             found = len(keys) > len(set(keys))
+        elif rule == "looked for among changed keys":
+            tables = self._stage_1.world
+            changed = {
+                name: {change.record.key for change in tables[name].changes(barrier.changes_after, barrier.end)}
+                for name in tables
+            }
+            found = any(keys & changed[name] for name, keys in self.doubles(barrier.end).items())
         else:
             found = bool(self.doubles(barrier.start if rule == "looked for at start" else barrier.end))
         if found:
@@ -132,9 +143,7 @@ class JoinedJob(Job):
 
     def _images_at_ends(self, after: int, up_to: int) -> list[Images]:
         """Return both images of the rows of all affected leads; those that stay as they are, too."""
-        branches = enumerate(self._stage_1.query.branches)
-        traces = {n: Trace(self._stage_1.world, branch, after, up_to, self._rules.tracing) for n, branch in branches}
-        affected = {(n, key) for n, trace in traces.items() for key in trace.leads()}
+        affected = self._affected(after, up_to)
         dimensions_at = after if self._rules.old_rows_join == "dimensions at start" else up_to
         old, new = (
             {row.key: row for row in rows if isinstance(row, Joined) and (row.branch, row.lead) in affected}
@@ -142,8 +151,19 @@ class JoinedJob(Job):
         )
         return [(old.get(key), new.get(key)) for key in {**old, **new}]
 
+    def _affected(self, after: int, up_to: int) -> set[tuple[int, int]]:
+        """Return branch and key of the leads that a window affects."""
+        branches = enumerate(self._stage_1.query.branches)
+        traces = {n: Trace(self._stage_1.world, branch, after, up_to, self._rules.tracing) for n, branch in branches}
+        return {(n, key) for n, trace in traces.items() for key in trace.leads()}
+
     def _new_rows(self, start: int, end: int) -> list[Sale]:
         rule = self._rules.new_rows_join
+        if self._rules.relations == "bound by table":
+            affected = self._affected(start, end)
+            rows = self._stage_1.rows(end, end)
+            others = [row for row in rows if (row.branch, row.lead) not in affected]
+            return [*others, *self._stage_1.rows_among(affected, end)]
         if rule == "the newest of the last one":
             return [*self._stage_1.rows(end, end, self._stage_1.latest)]
         return [*self._stage_1.rows(end, end if rule == "dimensions at end" else start)]

@@ -128,7 +128,9 @@ MUTANTS = {
     "a changed row counts if its new image meets the condition": Mutant(
         _traced(condition="of the new image"), rows(joins.SEMI, joins.ANTI)
     ),
-    "a table counts in its role of the lead alone": Mutant(_traced(roles="the lead's"), rows(joins.STAFF)),
+    "a table counts in its role of the lead alone": Mutant(
+        _traced(roles="the lead's"), rows(joins.STAFF, joins.NO_LARGER)
+    ),
     "a window without changes of the lead is idle": Mutant(
         _traced(idle="the lead did not change"), (*rows(joins.TWO, joins.ANTI), *grouped(joins.FAN))
     ),
@@ -204,12 +206,17 @@ MUTANTS = {
     "a fan-out is replaced row by row": Mutant(
         JoinProtocol(replaced="rows by the view's key"), rows(joins.FAN, joins.FAN_BELOW, joins.TWO_FANS, joins.CODE)
     ),
+    "a table has the same rows in each of its roles": Mutant(
+        JoinProtocol(relations="bound by table"), rows(joins.STAFF, under=(WHOLE, BY_KEYS))
+    ),
     "branches share their units": Mutant(_read(branches="one"), rows(joins.UNION, joins.SAME_TABLE)),
     "nulls match nulls": Mutant(_read(nulls="match nulls"), rows(joins.CODE, joins.TWO_COLUMNS)),
     "NOT IN over nullable columns as an anti join": Mutant(
         _read(negation="anti join"), rows(joins.NOT_IN_NULLABLE, under=(WHOLE, BY_KEYS))
     ),
-    "NOT IN over nullable columns for affected leads": Mutant(JoinProtocol(), rows(joins.NOT_IN_NULLABLE)),
+    "NOT IN over nullable columns for affected leads": Mutant(
+        JoinProtocol(), rows(joins.NOT_IN_NULLABLE, joins.NOT_IN_NULLABLE_LEAD)
+    ),
     # Groups under an arrangement.
     "only changed leads are arranged": Mutant(
         JoinProtocol(arranged_changes="changed leads"),
@@ -255,6 +262,10 @@ HARMLESS = {
     # What lies in the middle of the window touches more leads, and no fewer.
     "only the images at both ends count": Mutant(
         _traced(images="both ends"), (*rows(*joins.ALL, under=(WHOLE, BY_KEYS)), *DOUBLED)
+    ),
+    # The window before ended without a key that is there twice, and every change of a key is in the feed.
+    "a dimension's key is looked for among changed keys": Mutant(
+        JoinProtocol(duplicates="looked for among changed keys"), DOUBLED
     ),
     "images are netted, where keys are unique": Mutant(
         _traced(images="net"), (*rows(*joins.ALL, under=(WHOLE, BY_KEYS)), *grouped(*joins.ALL))

@@ -6,7 +6,7 @@ Stage 1 as a whole: its rows at any instant, by time travel on all tables; and w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -50,6 +50,18 @@ class Stage1:
             then, now = self.as_of(instant - 1), self.as_of(instant)
             found += [Change(instant, ChangeType.DELETE, row) for key, row in then.items() if now.get(key) != row]
             found += [Change(instant, ChangeType.INSERT, row) for key, row in now.items() if then.get(key) != row]
+        return found
+
+    def rows_among(self, leads: Collection[tuple[int, int]], instant: int) -> list[Joined]:
+        """Return the rows of some leads, as if their table had no other rows in its other roles either."""
+        found: list[Joined] = []
+        for number, branch in enumerate(self.query.branches):
+            rows = {join.table: self.world[join.table].at(instant) for join in branch.all_joins}
+            rows[branch.source] = tuple(
+                record for record in self.world[branch.source].at(instant) if (number, record.key) in leads
+            )
+            for lead in rows[branch.source]:
+                found += rows_of_lead(self.query, number, lead, rows)
         return found
 
     def kept(self, rows: list[Joined]) -> list[Joined]:
@@ -111,6 +123,18 @@ class _Misread(Stage1):
     def __init__(self, world: World, query: JoinQuery, reading: Reading) -> None:
         self._reading = reading
         super().__init__(world, query)
+
+    def rows_among(self, leads: Collection[tuple[int, int]], instant: int) -> list[Joined]:
+        """Return the rows of some leads, as if their table had no other rows in its other roles either."""
+        found: list[Joined] = []
+        for number, branch in enumerate(self.query.branches):
+            rows = {join.table: self.world[join.table].at(instant) for join in branch.all_joins}
+            rows[branch.source] = tuple(
+                record for record in self.world[branch.source].at(instant) if (number, record.key) in leads
+            )
+            for lead in rows[branch.source]:
+                found += rows_of_lead(self.query, number, lead, rows)
+        return found
 
     def kept(self, rows: list[Joined]) -> list[Joined]:
         if self._reading.rows_of_a_lead == "one":

@@ -35,6 +35,7 @@ class Pinning:
 
     end: Literal["last at or before T", "newest", "last before the oldest newest"] = "last at or before T"
     clock: Literal["before the logs", "after the logs"] = "before the logs"
+    start: Literal["where the last window ended", "at the last T"] = "where the last window ended"
     goes_back: Literal["never", "with a slow clock"] = "never"
 
 
@@ -53,9 +54,10 @@ class PinnedWindows:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What a barrier pins: T, and of each upstream the version at which its window ends."""
+    """What a barrier pins: T, and of each upstream the versions between which its window lies."""
 
     instant: int
+    starts: Mapping[str, int]
     ends: Mapping[str, int]
 
 
@@ -84,14 +86,17 @@ def pin(logs: Mapping[str, Log], last: Windows, now: int, clock: int, pinning: P
     for name, log in seen.items():
         end = sum(commit.stamp <= instant or pinning.end == "newest" for commit in log)
         ends[name] = max(end, last.ends[name]) if pinning.goes_back == "never" else end
-    return Windows(instant, ends)
+    starts = dict(last.ends)
+    if pinning.start == "at the last T":  # a commit that arrived late lies before it
+        starts = {name: sum(commit.stamp <= last.instant for commit in log) for name, log in seen.items()}
+    return Windows(instant, starts, ends)
 
 
 def play_windows(seed: int, pinning: Pinning | None = None) -> None:
     """Pin barrier after barrier. Clocks of several injectors differ a little."""
     random = Random(f"{seed}/windows")
     logs, pinning = some_logs(random), pinning or Pinning()
-    last = Windows(0, dict.fromkeys(logs, 0))
+    last = Windows(0, dict.fromkeys(logs, 0), dict.fromkeys(logs, 0))
     now = 1
     while now <= LENGTH:
         windows = pin(logs, last, now, now - random.choice((0, 0, 0, 3)), pinning)
@@ -106,6 +111,8 @@ def _check(logs: Mapping[str, Log], last: Windows, windows: Windows) -> None:
     """All windows end at T, and neither T nor an end goes back."""
     if windows.instant < last.instant or any(end < last.ends[name] for name, end in windows.ends.items()):
         raise InvariantError(f"I3 monotonic: {last} went back to {windows}")
+    if windows.starts != last.ends:
+        raise InvariantError(f"I1 truth: windows start at {windows.starts}, and the last ones ended at {last.ends}")
     for name, end in windows.ends.items():
         log = logs[name]
         if any(commit.stamp > windows.instant for commit in log[:end]):
@@ -118,5 +125,6 @@ MUTANTS = {
     "each window ends at its log's newest commit": Pinning(end="newest"),
     "all windows end at the oldest newest commit": Pinning(end="last before the oldest newest"),
     "the clock is read after the logs": Pinning(clock="after the logs"),
+    "a window starts at the last T": Pinning(start="at the last T"),
     "a slow clock moves windows back": Pinning(goes_back="with a slow clock"),
 }

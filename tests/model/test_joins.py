@@ -137,12 +137,17 @@ def test_a_key_of_a_dimension_that_only_a_semi_join_asks_for_may_be_there_twice(
     assert labels(after_windows(view, 2)) == [(2,), (3,)]
 
 
-def test_one_null_empties_a_not_in_and_no_lead_with_its_value_is_found() -> None:
-    """NOT IN is an anti join only if both columns are not null. So it is refused over nullable columns."""
-    parcels = [[], [Record(1, first=None)]]
-    view = a_view(joins.NOT_IN_NULLABLE, {"orders": [ORDERS], "parcels": parcels})
-    assert view.upstream.as_of(1) == {}
-    assert labels(after_windows(view, 1)) == [(1,), (2,), (3,)]
+@pytest.mark.parametrize(
+    ("query", "came", "now"),
+    [(joins.NOT_IN_NULLABLE, Record(1, first=None), {}), (joins.NOT_IN_NULLABLE_LEAD, Record(1), {2})],
+    ids=["of the subquery", "of the lead"],
+)
+def test_a_nullable_column_of_a_not_in_changes_leads_that_no_value_finds(query, came, now) -> None:
+    """NOT IN is an anti join only if both columns are not null. So it is refused where one of them is nullable."""
+    orders = [[Record(1), Record(2, first=2)]]
+    view = a_view(query, {"orders": orders, "parcels": [[], [came]]})
+    assert {key for (key,) in view.upstream.as_of(1)} == set(now)
+    assert labels(after_windows(view, 1)) == [(1,), (2,)]
 
 
 def test_a_row_of_a_fan_out_has_the_keys_of_all_its_fan_outs() -> None:
