@@ -58,7 +58,7 @@ def _write_view(job: Job, barrier: Barrier, part: int, vnodes: set[int]) -> Atte
     inserted_alone = repairs if protocol.repair == "inserts only" else set()
 
     def is_removed(row: Stored) -> bool:
-        return row.unit not in inserted_alone and removes(row.unit) and not job.outlives(row, changes())
+        return row.unit not in inserted_alone and removes(row.unit) and not job.outlives(row, changes)
 
     def changes() -> list[Stored]:
         return [row for rows in (found.fresh() | without(repaired, second)).values() for row in rows]

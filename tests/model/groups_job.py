@@ -158,8 +158,8 @@ class Job:
     def check(self, barrier: Barrier, vnodes: Collection[int]) -> None:
         """Refuse what cannot be done right, before a part of an epoch writes anything (I6)."""
 
-    def outlives(self, row: Stored, fresh: Collection[Stored]) -> bool:
-        """Return whether a row of a unit that is replaced by ``fresh`` stays: never."""
+    def outlives(self, row: Stored, fresh: Callable[[], Collection[Stored]]) -> bool:
+        """Return whether a row of a unit that is replaced by ``fresh`` rows stays: never."""
         return False
 
     def rows_at(self, version: int) -> list[Sale]:

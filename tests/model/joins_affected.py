@@ -23,10 +23,10 @@ class Tracing:
     """The rules of the search; each default is what makes it complete."""
 
     images: Literal["all", "net", "newest", "oldest", "both ends"] = "all"
-    """Of a changed row; ``net`` is netted by key from the feed, ``both ends`` is by time travel."""
+    """Of a dimension's changed row; ``net`` is netted by key from the feed, ``both ends`` is by time travel."""
     through: Literal["every hop", "one hop"] = "every hop"
     dimensions: Literal["every", "first", "none", "those with columns"] = "every"
-    value: Literal["the join columns", "the key", "the first join column"] = "the join columns"
+    value: Literal["the join columns", "the key", "one join column"] = "the join columns"
     found_at: Literal["end", "start"] = "end"
     """When the rows are looked up that have an affected join value. They did not change, so both are right."""
     condition: Literal["ignored", "of the new image"] = "ignored"
@@ -65,7 +65,7 @@ class Trace:
             if self._is_followed(role, number, join):
                 values = self._values(join)
                 at = self.end if self.rules.found_at == "end" else self.start
-                affected |= {row for row in self._table(role).at(at) if _is_among(_parent_value(join, row), values)}
+                affected |= {row for row in self._table(role).at(at) if self._parent_value(join, row) in values}
         return affected
 
     def _values(self, join: Join) -> set[Value]:
@@ -76,12 +76,17 @@ class Trace:
         if self.rules.condition == "of the new image" and join.also is not None:
             newest = set(self._table(join.name).at(self.end))
             child = {record for record in child if record in newest and join.also({}, record)}
-        columns = _own_columns(join)
-        if self.rules.value == "the key":
-            columns = ("key",)
-        elif self.rules.value == "the first join column":
-            return {(getattr(record, columns[0]), *(None,) * (len(columns) - 1)) for record in child}
-        return {tuple(getattr(record, own) for own in columns) for record in child}
+        columns = ("key",) if self.rules.value == "the key" else self._columns(join, 2)
+        values = {tuple(getattr(record, column) for column in columns) for record in child}
+        return {value for value in values if None not in value}
+
+    def _parent_value(self, join: Join, record: Record) -> Value:
+        return tuple(getattr(record, column) for column in self._columns(join, 1))
+
+    def _columns(self, join: Join, side: Literal[1, 2]) -> tuple[str, ...]:
+        """Return the columns that are equal, of the role on which a dimension hangs or of the dimension."""
+        columns = tuple(on[side] for on in join.on if on[0] == join.on[0][0])
+        return columns[:1] if self.rules.value == "one join column" else columns
 
     def _is_followed(self, role: str, number: int, join: Join) -> bool:
         if join.on[0][0] != role or (self.rules.dimensions == "first" and number > 0):
@@ -94,27 +99,25 @@ class Trace:
         table = self._table(role)
         if self._name(role) in NO_FEED:
             return self._differing(table)
-        changes, rules = table.changes(self.start, self.end), self.rules
-        if rules.images == "both ends":
+        changes, images = table.changes(self.start, self.end), self.rules.images
+        if role == self.branch.lead or images == "all":
+            return [change.record for change in changes]
+        if images == "both ends":
             return _differing(table, self.start, self.end)
-        if rules.images == "net":
-            return _netted(changes)
-        if rules.images == "newest":
-            return [change.record for change in changes if change.writes]
-        if rules.images == "oldest":
-            return [change.record for change in changes if not change.writes]
-        return [change.record for change in changes]
+        if images == "net":
+            return netted(changes)
+        return [change.record for change in changes if change.writes == (images == "newest")]
 
     def _differing(self, table: Table) -> list[Record]:
         rule = self.rules.without_feed
         differing = _differing(table, self.start, self.end)
-        then, now = ({record.key for record in table.at(at)} for at in (self.start, self.end))
+        then, now = ({record.key: record for record in table.at(at)} for at in (self.start, self.end))
         if rule == "diff of keys":
-            return [record for record in differing if record.key in then ^ now]
+            return [record for record in differing if record.key in then.keys() ^ now.keys()]
         if rule == "rows at the end":
             return [record for record in differing if record in table.at(self.end)]
         if rule == "diff by equality":  # a comparison with a null is never true
-            return [record for record in differing if None not in record[1:5:3] or record.key in then ^ now]
+            return [record for record in differing if _is_unequal(then.get(record.key), now.get(record.key))]
         return differing
 
     def _name(self, role: str) -> str:
@@ -130,23 +133,16 @@ def _differing(table: Table, start: int, end: int) -> list[Record]:
     return [*((then - now) + (now - then)).elements()]
 
 
-def _netted(changes: list[Signed]) -> list[Record]:
+def _is_unequal(one: Record | None, other: Record | None) -> bool:
+    if one is None or other is None:
+        return True
+    return any(a != b for a, b in zip(one, other, strict=True) if a is not None and b is not None)
+
+
+def netted(changes: list[Signed]) -> list[Record]:
     """Return the first old image and the last new one of each key. A key that is there twice has a wrong net."""
     by_key: dict[int, list[Signed]] = {}
     for change in sorted(changes, key=lambda change: (change.instant, change.writes)):
         by_key.setdefault(change.record.key, []).append(change)
     first = [found[0].record for found in by_key.values() if not found[0].writes]
     return first + [found[-1].record for found in by_key.values() if found[-1].writes]
-
-
-def _own_columns(join: Join) -> tuple[str, ...]:
-    """Return the dimension's columns that are equal to columns of the role on which it hangs."""
-    return tuple(own for role, _, own in join.on if role == join.on[0][0])
-
-
-def _parent_value(join: Join, record: Record) -> Value:
-    return tuple(getattr(record, column) for role, column, _ in join.on if role == join.on[0][0])
-
-
-def _is_among(value: Value, values: set[Value]) -> bool:
-    return None not in value and value in values

@@ -8,7 +8,7 @@ dimensions at end), both of the affected leads. Old rows are never joined with n
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
@@ -17,7 +17,7 @@ from tests.model.groups_job import Entry, Job, Protocol, Strategy
 from tests.model.groups_queries import GroupQuery, State, Stored
 from tests.model.groups_rows import Images, Sale
 from tests.model.groups_scan import Barrier
-from tests.model.joins_affected import Trace, Tracing
+from tests.model.joins_affected import Trace, Tracing, netted
 from tests.model.joins_queries import LEADS, Joined
 from tests.model.joins_stage1 import Reading, Stage1, as_read
 
@@ -46,7 +46,12 @@ class JoinProtocol(Protocol):
     relations: Literal["bound by role", "bound by table"] = "bound by role"
     """Whether a table that is also the lead has all rows in its other roles."""
     duplicates: Literal[
-        "refused", "accepted", "refused by each part", "looked for at start", "looked for among changed keys"
+        "refused",
+        "accepted",
+        "refused by each part",
+        "looked for at start",
+        "looked for among changed keys",
+        "looked for among netted keys",
     ] = "refused"
     withdrawn: Literal["its window starts again", "its window is over"] = "its window starts again"
     """A barrier whose epoch was refused."""
@@ -89,17 +94,19 @@ class JoinedJob(Job):
         if rule == "refused by each part":
             keys = [row.key for row in self.rows_at(barrier.end) if self.scan.vnode(row) in vnodes]
             found = len(keys) > len(set(keys))
-        elif rule == "looked for among changed keys":
-            tables = self._stage_1.world
-            changed = {
-                name: {change.record.key for change in tables[name].changes(barrier.changes_after, barrier.end)}
-                for name in tables
-            }
-            found = any(keys & changed[name] for name, keys in self.doubles(barrier.end).items())
+        elif rule.startswith("looked for among"):
+            found = any(keys & self._changed(table, barrier) for table, keys in self.doubles(barrier.end).items())
         else:
             found = bool(self.doubles(barrier.start if rule == "looked for at start" else barrier.end))
         if found:
             raise DuplicateKeyError
+
+    def _changed(self, table: str, barrier: Barrier) -> set[int]:
+        """Return the keys of a table that a window changes."""
+        changes = self._stage_1.world[table].changes(barrier.changes_after, barrier.end)
+        if self._rules.duplicates == "looked for among netted keys":
+            return {record.key for record in netted(changes)}
+        return {change.record.key for change in changes}
 
     def rows_at(self, version: int) -> list[Sale]:
         """Return stage 1 as of an instant."""
@@ -135,11 +142,11 @@ class JoinedJob(Job):
             return [entry for entry in entries if entry.key[0] in changed]
         return entries
 
-    def outlives(self, row: Stored, fresh: Collection[Stored]) -> bool:
+    def outlives(self, row: Stored, fresh: Callable[[], Collection[Stored]]) -> bool:
         """Return whether a row of a replaced unit stays: never. A merge by the view's key would keep some."""
         if self._rules.replaced == "all rows of a lead" or isinstance(row.row, State):
             return False
-        return row.row[:-1] not in {other.row[:-1] for other in fresh if not isinstance(other.row, State)}
+        return row.row[:-1] not in {other.row[:-1] for other in fresh() if not isinstance(other.row, State)}
 
     def _images_at_ends(self, after: int, up_to: int) -> list[Images]:
         """Return both images of the rows of all affected leads; those that stay as they are, too."""

@@ -122,9 +122,6 @@ MUTANTS = {
     "the value is the dimension's key": Mutant(
         _traced(value="the key"), rows(joins.CODE, joins.FAN, joins.ANTI, joins.FAN_BELOW)
     ),
-    "the value is one of two join columns": Mutant(
-        _traced(value="the first join column"), rows(joins.TWO_COLUMNS, under=(WHOLE, BY_KEYS))
-    ),
     "a changed row counts if its new image meets the condition": Mutant(
         _traced(condition="of the new image"), rows(joins.SEMI, joins.ANTI)
     ),
@@ -258,6 +255,10 @@ HARMLESS = {
     # Rows that did not change are the same at both ends, and changed ones are found by themselves.
     "affected rows are looked up at the window's start": Mutant(
         _traced(found_at="start"), (*rows(*joins.ALL, under=(WHOLE, BY_KEYS)), *grouped(*joins.ALL))
+    ),
+    # It touches more leads, and no fewer.
+    "leads are found by one of several join columns": Mutant(
+        _traced(value="one join column"), rows(joins.TWO_COLUMNS, joins.TWO_PARENTS, joins.ANTI, under=(WHOLE, BY_KEYS))
     ),
     # What lies in the middle of the window touches more leads, and no fewer.
     "only the images at both ends count": Mutant(

@@ -129,6 +129,16 @@ def test_a_key_that_was_twice_in_a_window_leaves_its_rows_wrong_if_it_is_netted(
     assert labels(after_windows(netted, 2)) == [(1, "a", None)]
 
 
+def test_a_key_that_is_twice_is_looked_for_among_all_changes() -> None:
+    """I6: the net by key of two inserts and a delete is nothing, and the key is there twice all the same."""
+    one, two, three = (Record(1, label=label) for label in "abc")
+    tables = {"orders": [ORDERS[:1]], "customers": [[one], [one, two, three], [one, three]], "products": [[]]}
+    with pytest.raises(DuplicateKeyError):
+        after_windows(a_view(joins.TWO, tables, protocol=JoinProtocol(duplicates="looked for among changed keys")), 2)
+    netted = a_view(joins.TWO, tables, protocol=JoinProtocol(duplicates="looked for among netted keys"))
+    assert labels(after_windows(netted, 2)) == [(1, "a", None), (1, "c", None)]
+
+
 def test_a_key_of_a_dimension_that_only_a_semi_join_asks_for_may_be_there_twice() -> None:
     """I6: whether there is a match does not depend on how many there are."""
     parcels = [[], [Record(1), Record(1)], [Record(1)]]
