@@ -4,6 +4,8 @@ How an epoch's windows are pinned: one for each upstream, all ending at one inst
 A commit has a stamp, and others see it from its **arrival** on. T is the injector's clock, read **before** the logs,
 and never before the last T. Each window ends at the last commit at or before T, and never before its own start. So a
 table that rests for long holds nobody back, and a commit that arrives late is in the next window.
+
+While waiting changes are replayed, windows are bounded. The bound picks an earlier T, and never an end of one window.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class Pinning:
     end: Literal["last at or before T", "newest", "last before the oldest newest"] = "last at or before T"
     clock: Literal["before the logs", "after the logs"] = "before the logs"
     start: Literal["where the last window ended", "at the last T"] = "where the last window ended"
+    bound: Literal["picks T", "of each log"] = "picks T"
     goes_back: Literal["never", "with a slow clock"] = "never"
 
 
@@ -73,18 +76,25 @@ def some_logs(random: Random) -> dict[str, Log]:
     return logs
 
 
-def pin(logs: Mapping[str, Log], last: Windows, now: int, clock: int, pinning: Pinning) -> Windows:
-    """Pin windows: the clock is read at ``now``, and one log after the other behind it."""
+def pin(
+    logs: Mapping[str, Log], last: Windows, now: int, clock: int, pinning: Pinning, *, most: int | None = None
+) -> Windows:
+    """Pin windows of so many commits: the clock is read at ``now``, and one log after the other behind it."""
     moments = {name: now + n for n, name in enumerate(sorted(logs), 1)}
     seen = {name: [commit for commit in log if commit.arrival <= moments[name]] for name, log in logs.items()}
     instant = clock if pinning.clock == "before the logs" else clock + len(logs) + 1
     if pinning.goes_back == "never":
         instant = max(instant, last.instant)
+    if most is not None and pinning.bound == "picks T":
+        behind = sorted(commit.stamp for name, log in seen.items() for commit in log[last.ends[name] :])
+        instant = min([instant, *(max(stamp, last.instant) for stamp in behind[most - 1 :][:1])])
     if pinning.end == "last before the oldest newest":
         instant = min(instant, *(max((commit.stamp for commit in log), default=0) for log in seen.values()))
     ends = {}
     for name, log in seen.items():
         end = sum(commit.stamp <= instant or pinning.end == "newest" for commit in log)
+        if most is not None and pinning.bound == "of each log":
+            end = min(end, last.ends[name] + most)
         ends[name] = max(end, last.ends[name]) if pinning.goes_back == "never" else end
     starts = dict(last.ends)
     if pinning.start == "at the last T":  # a commit that arrived late lies before it
@@ -99,7 +109,8 @@ def play_windows(seed: int, pinning: Pinning | None = None) -> None:
     last = Windows(0, dict.fromkeys(logs, 0), dict.fromkeys(logs, 0))
     now = 1
     while now <= LENGTH:
-        windows = pin(logs, last, now, now - random.choice((0, 0, 0, 3)), pinning)
+        most = random.choice((None, None, 1, 3))
+        windows = pin(logs, last, now, now - random.choice((0, 0, 0, 3)), pinning, most=most)
         _check(logs, last, windows)
         last, now = windows, now + random.randint(1, 5)
     last = pin(logs, last, LENGTH + 5, LENGTH + 5, pinning)
@@ -126,5 +137,6 @@ MUTANTS = {
     "all windows end at the oldest newest commit": Pinning(end="last before the oldest newest"),
     "the clock is read after the logs": Pinning(clock="after the logs"),
     "a window starts at the last T": Pinning(start="at the last T"),
+    "each window has a share of its own log": Pinning(bound="of each log"),
     "a slow clock moves windows back": Pinning(goes_back="with a slow clock"),
 }

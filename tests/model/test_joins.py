@@ -89,6 +89,14 @@ def test_each_lead_whose_rows_change_is_affected(query: JoinQuery) -> None:
     assert changed
 
 
+@pytest.mark.parametrize("query", joins.ALL, ids=lambda query: query.name)
+def test_the_key_of_the_view_is_unique(query: JoinQuery) -> None:
+    """The branch, the lead's key and the key of each fan-out tell all rows of stage 1 apart."""
+    stage_1 = Stage1(a_world(Random(1), query.tables), query)
+    for instant in range(0, stage_1.latest, 2):
+        assert len(stage_1.rows(instant, instant)) == len(stage_1.as_of(instant))
+
+
 def test_a_window_in_which_only_a_dimension_changed_is_not_idle() -> None:
     """I1: the lead rests, and its rows change all the same."""
     view = a_view(
