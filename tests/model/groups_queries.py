@@ -8,8 +8,8 @@ A **fold** keeps a :class:`State` for each unit in hidden columns of the view an
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -72,6 +72,8 @@ class GroupQuery:
     """What readers see of a state; only for a fold."""
     stores: Callable[[State], bool] = lambda state: state.rows > 0
     """Whether a fold keeps a group with this state."""
+    values: Mapping[str, tuple[str | int | None, ...]] = field(default_factory=lambda: VALUES)
+    """What the columns may have."""
     is_of_keys: bool = False
     """Whether a unit is the rows of one key, so that no chunk can end inside it."""
 
@@ -108,7 +110,7 @@ class GroupQuery:
 
     def all_units(self) -> list[Unit]:
         """Return every unit that there can be."""
-        return list(product(*(VALUES[column] for column in self.columns)))
+        return list(product(*(self.values[column] for column in self.columns)))
 
 
 def _totals(unit: Unit, state: State) -> Output:

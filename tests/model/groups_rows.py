@@ -7,7 +7,7 @@ Columns of a unit are nullable. Many rows are in one large group, and groups van
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -19,7 +19,7 @@ STATUSES = (None, "a", "b", "c", "d")
 SHOPS = (None, 1, 2)
 AMOUNTS = (None, -1, 0, 1, 2, 3)
 VERSIONS = 14
-VALUES: dict[str, tuple[str | int | None, ...]] = {"status": STATUSES, "shop": SHOPS}
+VALUES: Mapping[str, tuple[str | int | None, ...]] = {"status": STATUSES, "shop": SHOPS}
 """What a column of a unit may have."""
 
 

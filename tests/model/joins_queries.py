@@ -17,13 +17,12 @@ from typing import Literal
 
 from tests.model import groups_queries as groups
 from tests.model.groups_queries import GroupQuery, Unit
-from tests.model.groups_rows import VALUES, Sale
+from tests.model.groups_rows import Sale
 from tests.model.joins_tables import Record
 from tests.model.truth import Output
 
 LEADS = 6
 """The number of keys of a lead."""
-VALUES.update({"branch": (0, 1), "lead": tuple(range(LEADS))})
 
 Found = Mapping[str, Record | None]
 """What a row of stage 1 is made of: of each role its row, or None where an outer join has no match."""
@@ -182,7 +181,14 @@ def _all_columns(unit: Unit, rows: list[Sale]) -> list[Output]:
     return [(*unit, *row.key, row.columns) for row in rows if isinstance(row, Joined)]
 
 
-BY_LEAD = GroupQuery(name="rows", columns=("branch", "lead"), technique="slice", result=_all_columns, is_of_keys=True)
+BY_LEAD = GroupQuery(
+    name="rows",
+    columns=("branch", "lead"),
+    values={"branch": (0, 1), "lead": tuple(range(LEADS))},
+    technique="slice",
+    result=_all_columns,
+    is_of_keys=True,
+)
 """No stage 2: the unit is a lead row, in its branch, and has all rows that it gives."""
 
 STAGES_2 = (
