@@ -124,18 +124,6 @@ class _Misread(Stage1):
         self._reading = reading
         super().__init__(world, query)
 
-    def rows_among(self, leads: Collection[tuple[int, int]], instant: int) -> list[Joined]:
-        """Return the rows of some leads, as if their table had no other rows in its other roles either."""
-        found: list[Joined] = []
-        for number, branch in enumerate(self.query.branches):
-            rows = {join.table: self.world[join.table].at(instant) for join in branch.all_joins}
-            rows[branch.source] = tuple(
-                record for record in self.world[branch.source].at(instant) if (number, record.key) in leads
-            )
-            for lead in rows[branch.source]:
-                found += rows_of_lead(self.query, number, lead, rows)
-        return found
-
     def kept(self, rows: list[Joined]) -> list[Joined]:
         if self._reading.rows_of_a_lead == "one":
             rows = [*{(row.branch, row.lead): row for row in rows}.values()]
