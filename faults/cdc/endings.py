@@ -64,17 +64,18 @@ class Endings:
     def _rewrite(self) -> None:
         """Write a used column anew, of which the log says nothing: refused, and right again after a rebuild."""
         job = self.jobs[0]
-        column = f"p{job.drawn.columns[0]}"
+        number = job.drawn.columns[0]
+        name, column = f"{self.table.named}{number}", self.table.payload_name(number)
         # An empty table has no values that could be lost.
         self.writer.do("fill")
         with self.database.connect() as connection:
             declared = connection.execute(
                 "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
                 "WHERE attrelid = 'orders'::regclass AND attname = %s",
-                [column],
+                [name],
             ).fetchall()[0][0]
             connection.execute(f"ALTER TABLE orders ALTER {column} TYPE {declared} USING coalesce({column}, {column})")
-        self._require_refused(job, UpstreamSchemaChangedError, f"column {column} was written anew")
+        self._require_refused(job, UpstreamSchemaChangedError, f"column {name} was written anew")
         self._rebuild()
 
     def _drop_slot(self) -> None:
