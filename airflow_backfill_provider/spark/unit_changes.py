@@ -20,6 +20,7 @@ from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
 from airflow_backfill_provider.spark.row_hash import row_hash
 from airflow_backfill_provider.spark.small_changes import bytes_of
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
 _IS_TOMBSTONE, _HASH = "is_tombstone", "hash"
@@ -67,7 +68,7 @@ class UnitChanges:
 
 
 @contextmanager
-def unit_changes(view: DataFrame, fresh: DataFrame, touched: DataFrame, units: Sequence[str]) -> Iterator[UnitChanges]:
+def unit_changes(view: DataFrame, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
     """
     Compare the rows that units have with those that they shall have, and keep the result for the block.
 
@@ -76,13 +77,17 @@ def unit_changes(view: DataFrame, fresh: DataFrame, touched: DataFrame, units: S
 
     :param view: the view's rows, as of one version.
     :param fresh: all rows that the units shall have, with the view's columns.
-    :param touched: the units, with their columns; a unit without fresh rows is removed.
-    :param units: the columns of a unit; none if the whole view is one unit.
+    :param touched: the units; one without fresh rows is removed. ``None`` if the whole view is one unit.
     """
+    units = touched.columns if touched else ()
     own = own_columns(view.columns)
     is_fresh, is_kept = F.col(own.named(_IS_FRESH)), F.col(own.named(_IS_KEPT))
     is_tombstone = ~is_fresh & F.col(own.named(_IS_FIRST))
-    old = with_keys(view, touched.select(*map(column, units)), units) if units else view
+    old = view
+    if touched:
+        for condition in touched.within():
+            old = old.filter(condition)
+        old = with_keys(old, touched.rows.select(*map(column, units)), units)
     rows = (
         _compared(old, fresh, units, own)
         .filter(~is_kept & (is_fresh | is_tombstone))

@@ -45,6 +45,7 @@ from airflow_backfill_provider.spark.stamps import (
     snapshot_part,
     transaction_id,
 )
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
 
@@ -263,7 +264,7 @@ class MaterializedView:
         part: str,
         identity: ViewIdentity,
         barrier: Barrier,
-    ) -> None:
+    ) -> int | None:
         """
         Replace units of the view in one commit, once per epoch and part.
 
@@ -274,28 +275,32 @@ class MaterializedView:
         :param touched: the units, in the view's columns. A unit without fresh rows is removed.
         :param unit_columns: the view's columns that identify a unit; none if the whole view is one unit.
         :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.spark.stamps`.
+        :returns: the number of rows in ``touched``; ``None`` if an earlier attempt has replaced the units.
         """
         if self.table.is_written(part, identity, barrier):
-            return
+            return None
         # Until the part is written, every attempt finds what the epoch's earlier writes left.
         view = self.table.read_at(self.table.log.newest().version)
-        with unit_changes(view, fresh, touched, unit_columns) as changes:
+        units = TouchedUnits.of(touched, unit_columns) if unit_columns else None
+        with unit_changes(view, fresh, units) as changes:
             new = changes.rows.filter(~F.col(changes.is_tombstone))
             if not changes.removed:
                 self.table.append(new.select(*map(column, view.columns)), part, identity, barrier)
-                return
-            merge_into(
-                self.table,
-                broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
-                [
-                    *changes.conditions(view, unit_columns),
-                    *self._filters(changes.tombstones, changes.removed, unit_columns),
-                ],
-                f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(view.columns)}",
-                part,
-                identity,
-                barrier,
-            )
+            else:
+                merge_into(
+                    self.table,
+                    broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
+                    [
+                        *changes.conditions(view, unit_columns),
+                        *(units.within("view.") if units else ()),
+                        *self._filters(changes.tombstones, changes.removed, unit_columns),
+                    ],
+                    f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(view.columns)}",
+                    part,
+                    identity,
+                    barrier,
+                )
+        return 1 if units is None else units.number
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
         """Return whether an earlier attempt appended a part of the chunk."""

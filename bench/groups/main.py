@@ -50,7 +50,7 @@ CHANGES = {SMALL: ROWS // 1000, MEDIUM: ROWS // 10_000, LARGE: ROWS // 1000}
 """Rows that change between two epochs: 0.1 %, and as many in the smallest upstream as in the largest one."""
 
 GROUPED = ("fold", "slice", "latest")
-KINDS = {SMALL: GROUPED, MEDIUM: ("row", *GROUPED), LARGE: GROUPED}
+KINDS = {SMALL: GROUPED, MEDIUM: ("row", *GROUPED, "fold, auto"), LARGE: GROUPED}
 """The views by the size of their upstream."""
 
 ARRANGED_EPOCHS = 20

@@ -97,6 +97,7 @@ TARGETS = (
             (MEDIUM, "slice", 1.0),
             (MEDIUM, "latest", 1.0),
             (MEDIUM, "fold", 1.5),
+            (MEDIUM, "fold, auto", 1.5),
         )
         for figure in (_of_computing(size, kind),)
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,10 @@ LATEST = (
 )
 ROW = "SELECT sale_id, product_id, amount FROM upstream"
 
-QUERIES = {"fold": FOLD, "slice": SLICE, "latest": LATEST, "row": ROW}
+QUERIES = {"fold": FOLD, "slice": SLICE, "latest": LATEST, "row": ROW, "fold, auto": FOLD}
+
+FIELDS: dict[str, dict[str, Any]] = {"fold, auto": {"refresh": "auto"}}
+"""Further fields of the jobs of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +55,15 @@ class View:
     @property
     def backfill(self) -> Backfill:
         """The job."""
-        name = self.folder.name
         return Backfill(
             BackfillJob(
-                name=name,
+                name=re.sub(r"\W+", "_", self.kind),
                 upstream={"path": str(self.upstream), "key": ["sale_id"]},
                 materialized_view=str(self.folder / "view"),
                 query=QUERIES[self.kind],
                 state=str(self.folder / "state"),
                 table_properties={"delta.enableDeletionVectors": "true"},
+                **FIELDS.get(self.kind, {}),
                 **self.fields,
             )
         )

@@ -111,6 +111,7 @@ WITHOUT = {
     "spark/row_units.py": on_spark("test_unit_arrangement"),
     "spark/shallow_rows.py": on_spark("test_warm_engine"),
     "spark/staged_files.py": on_spark("test_appending"),
+    "spark/touched_units.py": on_spark("test_unit_changes"),
     "spark/unit_changes.py": on_spark("test_unit_changes"),
     "spark/whole_view.py": on_spark("test_full_refresh"),
     "spark/stamped_table.py": on_spark("test_stamped_table"),

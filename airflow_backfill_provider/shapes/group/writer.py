@@ -96,11 +96,14 @@ class SliceWriter(ViewWriter):
         if self._query.is_global and barrier.read_before:
             # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
             groups = groups.limit(0)
+        if outputs := self._slices.outputs_in(groups.schema):
+            # So that later epochs need not read all of a file of the view.
+            groups = groups.sortWithinPartitions(*map(column, outputs))
         self._context.view.append(groups, part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> UnitWork:
+    ) -> UnitWork | None:
         """Replace the chosen units and those of the changes."""
         del since
         touched = units_to_repair(self._context, self._slices, self._query, barrier)
@@ -122,13 +125,14 @@ class SliceWriter(ViewWriter):
         except InvalidJobError as error:
             return error
 
-    def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
+    def _replace(self, touched: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork | None:
         """Compute units anew, and replace them; each is found once, because several statements read them."""
         units = touched.persist(KEPT)
         try:
             fresh = self._slices.of_units(units, barrier)
             outputs = self._slices.outputs_in(fresh.schema)
-            self._context.view.replace_units(fresh, units.toDF(*outputs), outputs, part, identity, barrier)
-            return UnitWork(technique=self._query.technique, units=units.count() if outputs else 1)
+            view = self._context.view
+            number = view.replace_units(fresh, units.toDF(*outputs), outputs, part, identity, barrier)
+            return None if number is None else UnitWork(technique=self._query.technique, units=number)
         finally:
             units.unpersist()

@@ -17,6 +17,7 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.spark.stamps import CHANGES, transaction_id
 from airflow_backfill_provider.spark.view import MaterializedView
 from tests.builders import barrier_of
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -116,3 +117,45 @@ def test_the_whole_view_is_one_unit_if_no_columns_identify_it(view: Materialized
     rows = spark.createDataFrame([BEFORE[0], AFTER[-1]], COLUMNS)
     view.replace_units(rows, rows.select(), [], CHANGES, IDENTITY, barrier_of(2))
     assert sorted_rows(view.table.read().collect()) == sorted_rows([BEFORE[0], AFTER[-1]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("DATE", ["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'2026-01-03'"]),
+        exhaustive("BIGINT", ["-9223372036854775808L", "-5L", "9223372036854775807L"], name="numbers"),
+        exhaustive(
+            "TIMESTAMP",
+            [
+                f"TIMESTAMP'{at}Z'"
+                for at in ("1500-01-01 00:00:00.000001", "1500-01-01 00:00:00.002", "9999-12-31 23:00:00")
+            ],
+            name="timestamps",
+        ),
+    ],
+)
+def test_files_that_have_other_units_only_are_not_opened(
+    spark: SparkSession, lake: Path, kind: str, values: Sequence[str]
+) -> None:
+    """The middle one of three units is replaced, and so is the unit NULL; the files of the others are gone."""
+    path = lake / "totals"
+    spark.sql(f"CREATE TABLE delta.{quote(str(path))} (unit {kind}, n INT) USING delta")
+    least, middle, most = values
+    for value in (least, middle, most, "NULL"):
+        spark.sql(f"INSERT INTO delta.{quote(str(path))} VALUES ({value}, 1)")
+        if value in (least, most):
+            max(path.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns).unlink()
+    view = MaterializedView(spark, str(path))
+
+    def replaced(*units: str, number: int) -> int | None:
+        touched = spark.sql(
+            f"SELECT CAST(unit AS {kind}) AS unit FROM VALUES {', '.join(f'({unit})' for unit in units)} AS t(unit)"
+        )
+        fresh = touched.selectExpr("unit", f"{number} AS n")
+        return view.replace_units(fresh, touched, ["unit"], CHANGES, IDENTITY, barrier_of(number))
+
+    assert replaced(middle, number=2) == 1
+    assert replaced(middle, "NULL", number=3) == 2
+    assert replaced(middle, number=3) is None
+    found = view.table.read().filter(f"unit IS NULL OR unit = {middle}")
+    assert [row["n"] for row in found.collect()] == [3, 3]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.shapes.group.fold.folding import Fold
 from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.small_changes import broadcast_if_few, bytes_of
+from airflow_backfill_provider.spark.small_changes import broadcast_if_few
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _RELATION = "`backfill {}`"
 """The name of a relation in SQL, until Spark puts the relation there."""
@@ -100,8 +100,11 @@ class FoldedStep:
         if self._units:
             # Spark cannot send the right side of an outer join to all tasks if it is the view, and would move all of
             # it. So the view's other groups are left out first.
-            touched = delta.select(*self._units)
-            held = with_keys(held, _broadcast_if_few(touched), self.fold.step.units)
+            touched = TouchedUnits.of(delta.select(*self._units), self.fold.step.units)
+            for condition in touched.within():
+                held = held.filter(condition)
+            few = broadcast_if_few(touched.rows, touched.number, touched.value_bytes)
+            held = with_keys(held, few, self.fold.step.units)
         text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
         return _run(text, delta=delta, base=held)
 
@@ -114,12 +117,6 @@ def _kept(rows: DataFrame) -> Iterator[DataFrame]:
         yield rows
     finally:
         rows.unpersist()
-
-
-def _broadcast_if_few(units: DataFrame) -> DataFrame:
-    sizes = bytes_of(TableSchema.of(units.schema.json()).types)
-    total = units.agg(F.count(F.lit(1)).alias("units"), F.sum(sizes).alias("bytes")).collect()[0]
-    return broadcast_if_few(units, total["units"], total["bytes"] or 0)
 
 
 def _run(text: str, **relations: DataFrame) -> DataFrame:
