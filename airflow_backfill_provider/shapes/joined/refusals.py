@@ -1,0 +1,66 @@
+"""What a query over several relations may not have, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+
+_CHAIN = "make a view of the inner SELECT by a job of its own, and join that view"
+_EQUALITY = "join by an equality of columns, such as ON o.customer_id = c.id; further conditions may follow it with AND"
+_UNION = "write SELECT … UNION ALL SELECT …"
+_SORT = "sort the view when you read it"
+_RANK = "number the rows with rank() OVER (PARTITION BY … ORDER BY …), and filter on that with QUALIFY"
+
+_INSTEAD: Mapping[str, str] = {
+    "FULL JOIN": "write two LEFT JOINs, one from each side, and combine them with UNION ALL: the second one with WHERE … "
+    "IS NULL for the rows without a match",
+    "CROSS JOIN": _EQUALITY,
+    "NATURAL JOIN": "name the columns: JOIN … USING (…); NATURAL would join by other columns once a table gets one",
+    "ASOF JOIN": _EQUALITY,
+    "RIGHT JOIN": "swap the sides: begin with the table whose rows are all kept, and write LEFT JOIN",
+    "LATERAL": "write a JOIN … ON; for a value of many rows, " + _CHAIN,
+    "LATERAL VIEW": "make a view of the rows first, and explode them when you read it",
+    "a table function": "join a table instead",
+    "VALUES": "keep these rows in a table, and join that",
+    "parentheses around joins": "write the joins one after the other: FROM a JOIN b ON … JOIN c ON …",
+    "a scalar subquery": "write a LEFT JOIN; for an aggregate, " + _CHAIN,
+    "a subquery in another place than WHERE": "write a JOIN, or WHERE EXISTS (…)",
+    "EXISTS or IN that is not a condition of its own": "connect it with AND to the other conditions of WHERE; for OR, "
+    "write a LEFT JOIN and ask whether a column of it IS NOT NULL",
+    "groups, windows or another clause in EXISTS or IN": "keep SELECT, FROM, JOIN and WHERE there; for groups, " + _CHAIN,
+    "EXISTS or IN inside EXISTS or IN": "write a JOIN inside the outer one: EXISTS (SELECT 1 FROM a JOIN b ON … WHERE …)",
+    "a grouped subquery in FROM": _CHAIN,
+    "UNION without ALL inside FROM": "write SELECT DISTINCT … FROM (SELECT … UNION ALL SELECT …)",
+    "a join or a union inside FROM": "write all joins in one FROM; for a union, " + _CHAIN,
+    "INTERSECT": "write SELECT DISTINCT … WHERE EXISTS (…)",
+    "EXCEPT": "write SELECT DISTINCT … WHERE NOT EXISTS (…)",
+    "UNION before UNION ALL": "write UNION ALL between all branches, and SELECT DISTINCT around those that need it by a "
+    "job of their own; or write UNION last, which removes duplicates of all branches",
+    "UNION BY NAME": _UNION + " with the columns in the same order",
+    "groups in a branch of a union": "group the union: SELECT … FROM (SELECT … UNION ALL SELECT …) GROUP BY …",
+    "pipe operators after a union": "write SELECT … FROM (SELECT … UNION ALL SELECT …)",
+    "ORDER BY": _SORT,
+    "SORT BY": _SORT,
+    "LIMIT": _RANK,
+    "OFFSET": _RANK,
+    "FETCH": _RANK,
+}
+_OF_JOINS = "write SELECT … FROM a JOIN b ON a.b_id = b.id [WHERE …], or such SELECTs with UNION ALL between them"
+
+
+def unsupported(what: str) -> InvalidJobError:
+    """Return the error for a construct that no query over several relations may have, with what to write instead."""
+    return refused(what, _INSTEAD.get(what, _OF_JOINS))
+
+
+def refused(what: str, instead: str) -> InvalidJobError:
+    """
+    Return the error for a construct.
+
+    :param what: the construct.
+    :param instead: what to write instead.
+    """
+    return InvalidJobError(
+        f"the query uses {what.removesuffix(',')}, which cannot be kept up to date over several upstreams; {instead}"
+    )
