@@ -40,7 +40,7 @@ class Candidate:
     """
     A role with the equalities that may tie it to others.
 
-    :param name: the role's name in the query; of several with one name, all but the first get a number.
+    :param name: the role's own name, as :attr:`Join.role_names` has it.
     :param role: the role.
     :param how: how it is joined; semi or anti for all relations of EXISTS and IN.
     :param edges: the equalities.
@@ -73,19 +73,7 @@ def candidates(join: Join, relations: Mapping[str, Relation]) -> tuple[Candidate
         where = existence.select.args.get("where")
         own = [*_of_inner_joins(scope), *_of(where and where.this, scope), *_of_values(existence, scope, visible)]
         found += [replace(_candidate(role, scope, own, number), how=existence.how) for role in scope.roles]
-    return tuple(_with_own_names(found))
-
-
-def _with_own_names(found: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Yield candidates with different names: a subquery may use a name that its surroundings use, too."""
-    taken: set[str] = set()
-    for one in found:
-        name, number = one.name, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{one.name}_{number}"
-        taken.add(name.lower())
-        yield replace(one, name=name)
+    return tuple(replace(one, name=name) for one, name in zip(found, join.role_names, strict=True))
 
 
 def _candidate(role: Role, scope: Scope, shared: Iterable[Edge], block: int | None) -> Candidate:

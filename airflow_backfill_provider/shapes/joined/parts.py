@@ -107,6 +107,22 @@ class Join:
         """All relations, in the order of the text."""
         return (*self.sources, *(source for existence in self.existences for source in existence.sources))
 
+    @property
+    def role_names(self) -> tuple[str, ...]:
+        """
+        The name of each relation's role, in the same order.
+
+        A subquery may use a name that its surroundings use, too. Then it gets a number.
+        """
+        found: list[str] = []
+        for source in self.all_sources:
+            name, number = source.name, 1
+            while name.lower() in {taken.lower() for taken in found}:
+                number += 1
+                name = f"{source.name}_{number}"
+            found.append(name)
+        return tuple(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Union:

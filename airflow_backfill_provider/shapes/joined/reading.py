@@ -61,6 +61,29 @@ def read_rows(query: QueryText) -> Rows:
         return rows
 
 
+def as_join(rows: Rows) -> Rows:
+    """Return rows of one upstream as those of a join that has no further relation; others stay as they are."""
+    if rows.base is not None:
+        return rows
+    level = rows.levels[0]
+    if level.reads is None:
+        raise TypeError("the first step reads an upstream")
+    start, end, is_named = level.reads
+    source = Source(
+        name=level.alias,
+        relation=level.select.args["from_"].this.name,
+        steps=(),
+        how=Joining.FIRST,
+        on=None,
+        using=(),
+        place=(start, end),
+        is_named=is_named,
+        is_common=False,
+        read=level.reads,
+    )
+    return Rows(Join(level, (source,), ()), rows.levels[1:])
+
+
 @dataclass(frozen=True, slots=True)
 class _Select:
     """
@@ -128,7 +151,7 @@ class _Reader:
             elif isinstance(rows.base, Union):
                 raise unsupported("a join or a union inside FROM")
             else:
-                found.append(rows)
+                found.append(as_join(rows))
         span = (parts[0][0].start, parts[-1][-1].end + 1)
         return Rows(Union(tuple(found), is_distinct, span), ())
 

@@ -1,0 +1,155 @@
+"""The columns that a query over several relations gives, in order, as Spark names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_backfill_provider.shapes.joined.parts import Join, Joining, Rows, Union
+from airflow_backfill_provider.shapes.joined.relations import Relation
+from airflow_backfill_provider.shapes.joined.scopes import Role, Scope, scope_of, visible_roles
+from airflow_backfill_provider.shapes.levels import Level
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """
+    A column that a SELECT gives.
+
+    :param name: its name; empty if only Spark knows it.
+    :param role: the role that it comes from unchanged; ``None`` if it is computed.
+    :param column: that role's column, in lower case.
+    """
+
+    name: str
+    role: Role | None = None
+    column: str = ""
+
+    def holds(self, role: str, column: str) -> bool:
+        """Return whether it is a column of an upstream, unchanged, as a role reads it."""
+        if self.role is None or self.role.name.lower() != role.lower():
+            return False
+        return self.role.unchanged.get(self.column, "").lower() == column.lower()
+
+
+Outputs = tuple[Output, ...] | None
+"""The columns that a SELECT gives; ``None`` if only Spark knows which, because a struct's fields are among them."""
+
+
+def outputs_of(rows: Rows, relations: Mapping[str, Relation]) -> Outputs:
+    """
+    Return the columns of a query; a union has the names of its first branch.
+
+    :param relations: the upstreams by name in lower case.
+    """
+    if isinstance(rows.base, Union):
+        found = outputs_of(rows.base.branches[0], relations)
+        # A column of a union is no single branch's.
+        found = None if found is None else tuple(Output(output.name) for output in found)
+    elif isinstance(rows.base, Join):
+        found = join_outputs(rows.base, scope_of(rows.base.sources, relations))
+    else:
+        raise TypeError("a query reads a join or a union")
+    for level in rows.levels:
+        found = None if found is None else level_outputs(level, found)
+    return found
+
+
+def join_outputs(join: Join, scope: Scope) -> Outputs:
+    """Return the columns of a join's own SELECT."""
+    visible = Scope(tuple(visible_roles(scope.roles)), scope.merged)
+    found: list[Output] = []
+    for projection in join.level.select.expressions:
+        source = projection.unalias()
+        star = _star(source)
+        if star is None:
+            column = visible.column(source) if isinstance(source, exp.Column) else None
+            origin = (column.role, column.column) if column is not None and not column.is_field else (None, "")
+            found.append(Output(projection.alias_or_name, *origin))
+            continue
+        qualifier = source.table.lower() if isinstance(source, exp.Column) else ""
+        if qualifier and qualifier not in {role.name.lower() for role in visible.roles}:
+            return None
+        found += _without(star, _expanded(visible, scope, qualifier))
+    return tuple(found)
+
+
+def level_outputs(level: Level, inputs: tuple[Output, ...]) -> Outputs:
+    """Return the columns of a step over other columns."""
+    by_name = {output.name.lower(): output for output in inputs if output.name}
+    found: list[Output] = []
+    for projection in level.select.expressions:
+        source = projection.unalias()
+        star = _star(source)
+        if star is not None:
+            if isinstance(source, exp.Column) and source.table.lower() != level.alias.lower():
+                return None
+            found += _without(star, inputs)
+            continue
+        is_plain = isinstance(source, exp.Column) and source.table.lower() in {"", level.alias.lower()}
+        origin = by_name.get(source.name.lower()) if is_plain else None
+        role, column = (origin.role, origin.column) if origin is not None else (None, "")
+        found.append(Output(projection.alias_or_name, role, column))
+    return tuple(found)
+
+
+def _star(node: exp.Expr) -> exp.Star | None:
+    if isinstance(node, exp.Star):
+        return node
+    return node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
+
+
+def _without(star: exp.Star, inputs: Sequence[Output]) -> Iterator[Output]:
+    """Yield what a star stands for, without what EXCEPT drops, and with what REPLACE computes."""
+    excepted = star.args.get("except_") or star.args.get("except") or ()
+    dropped = {column.name.lower() for column in excepted}
+    replaced = {column.alias.lower() for column in star.args.get("replace") or ()}
+    for output in inputs:
+        if output.name.lower() in replaced:
+            yield Output(output.name)
+        elif output.name.lower() not in dropped:
+            yield output
+
+
+def _expanded(visible: Scope, scope: Scope, qualifier: str) -> list[Output]:
+    """Return what a star stands for: of one role, or of all; columns of USING come first."""
+    found: list[Output] = []
+    for role in scope.roles:
+        using = _using(role, scope)
+        keys = [output for name in using if (output := _merged(name, visible)) is not None]
+        left = [output for output in found if output.name.lower() not in using]
+        own = [] if role.source.how.is_filter else _columns(role)
+        right = [output for output in own if output.name.lower() not in using]
+        found = [*keys, *left, *right]
+    if not qualifier:
+        return found
+    role = next(role for role in visible.roles if role.name.lower() == qualifier)
+    hidden = [output for output in _columns(role) if visible.merged.get(output.name.lower(), qualifier) != qualifier]
+    return [*hidden, *(output for output in found if output.role is role)]
+
+
+def _using(role: Role, scope: Scope) -> tuple[str, ...]:
+    """Return the columns of USING where a role is joined to those before it in the text."""
+    first = scope.roles[0]
+    if first.source.how is Joining.FIRST or role not in scope.roles[:2]:
+        return role.source.using
+    return () if role is first else first.source.using  # a RIGHT JOIN, whose right side leads
+
+
+def _merged(name: str, visible: Scope) -> Output | None:
+    found = visible.find([name])
+    if found is None:
+        return None
+    spelled = next(output.name for output in _columns(found.role) if output.name.lower() == name)
+    return Output(spelled, found.role, found.column)
+
+
+def _columns(role: Role) -> list[Output]:
+    """Return the columns of a role, in order."""
+    found: Outputs = tuple(Output(name, role, name.lower()) for name in role.relation.names)
+    for step in role.source.steps:
+        found = None if found is None else level_outputs(step, found)
+    # Steps may compute a column under the name of another one.
+    return [Output(output.name, role, output.name.lower()) for output in found or ()]
