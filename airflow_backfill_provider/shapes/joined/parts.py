@@ -9,7 +9,7 @@ All relations, columns and conditions here are as written. Whose column a name i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sqlglot import exp
@@ -62,6 +62,10 @@ class Source:
     is_named: bool
     is_common: bool
     read: tuple[int, int, bool]
+
+    def before(self, number: int) -> Source:
+        """Return the source as its step with a number reads it."""
+        return replace(self, steps=self.steps[:number])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 
+OVER_SEVERAL = ", which cannot be kept up to date over several upstreams"
+"""What a refusal says of a construct; another shape that shares a check says something else."""
+
 _CHAIN = "make a view of the inner SELECT by a job of its own, and join that view"
 _EQUALITY = "join by an equality of columns, such as ON o.customer_id = c.id; further conditions may follow it with AND"
 _UNION = "write SELECT … UNION ALL SELECT …"
@@ -61,6 +64,22 @@ def refused(what: str, instead: str) -> InvalidJobError:
     :param what: the construct.
     :param instead: what to write instead.
     """
-    return InvalidJobError(
-        f"the query uses {what.removesuffix(',')}, which cannot be kept up to date over several upstreams; {instead}"
+    return InvalidJobError(f"the query uses {what.removesuffix(',')}{OVER_SEVERAL}; {instead}")
+
+
+def no_equality(role: str, *, is_block: bool = False) -> InvalidJobError:
+    """
+    Return the error for a relation without an equality of columns that ties it to the others.
+
+    :param role: the relation's name in the query.
+    :param is_block: whether it stands in EXISTS or IN.
+    """
+    if is_block:
+        return refused(
+            f"EXISTS or IN over {role} without an equality of columns that ties it to the rows around it",
+            f"write one in its WHERE, such as {role}.order_id = o.id; further conditions may follow with AND",
+        )
+    return refused(
+        f"a join of {role} without an equality of columns that ties it to the relations before it",
+        "join by plain columns, such as ON o.customer_id = c.id; further conditions may follow with AND",
     )

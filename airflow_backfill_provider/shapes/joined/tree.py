@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.joined.edges import Candidate, Edge, candidates
 from airflow_backfill_provider.shapes.joined.parts import Join, Joining
-from airflow_backfill_provider.shapes.joined.refusals import refused, unsupported
+from airflow_backfill_provider.shapes.joined.refusals import no_equality, refused, unsupported
 from airflow_backfill_provider.shapes.joined.relations import Relation
 from airflow_backfill_provider.shapes.joined.scopes import Role
 
@@ -197,15 +197,6 @@ def _untied(found: Candidate) -> InvalidJobError:
             f"{computed.role.name}.{computed.column} to join by, which a step of the query computes, or which has fields,",
             "join by a plain column that the steps pass on unchanged; or make a view that has the value as a column",
         )
-    if found.block is not None:
-        return refused(
-            f"EXISTS or IN over {name} without an equality that ties it to the rows around it",
-            f"write one in its WHERE, such as {name}.order_id = o.id; further conditions may follow with AND",
-        )
-    if not found.conditions and found.how is Joining.INNER:
+    if not found.conditions and found.how is Joining.INNER and found.block is None:
         return unsupported("CROSS JOIN")
-    return refused(
-        f"a join of {name} without an equality of columns that ties it to the relations before it",
-        "join by plain columns, such as ON o.customer_id = c.id; further conditions may follow with AND. For rows that "
-        "match by another condition, use refresh: full",
-    )
+    return no_equality(name, is_block=found.block is not None)
