@@ -149,12 +149,18 @@ def _addition(text: str, level: Level, columns: str) -> Edit:
 def standalone(text: str, rows: Rows) -> str:
     """Return a query without WITH before it: each common table expression stands where it is read."""
     if isinstance(rows.base, Union):
-        found = " UNION ALL ".join(f"({standalone(text, branch)})" for branch in rows.base.branches)
+        found = " UNION ALL ".join(_branch(text, branch) for branch in rows.base.branches)
     elif isinstance(rows.base, Join):
         found = _inlined(text, rows.base.level.span, rows.base)
     else:
         return _steps(text, rows.levels, "")
     return _steps(text, rows.levels, found)
+
+
+def _branch(text: str, branch: Rows) -> str:
+    """Return the query of a branch; parentheses keep its pipe operators to it."""
+    is_piped = any(level.relation is None for level in branch.levels)
+    return f"({standalone(text, branch)})" if is_piped else standalone(text, branch)
 
 
 def relation_text(text: str, rows: Rows, number: int, end: int) -> str:
