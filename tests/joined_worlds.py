@@ -38,20 +38,17 @@ def both_images(old, new):
 
 def tables(rng: random.Random) -> dict[str, list[Row]]:
     """Return random tables."""
-    return {relation.name: _rows(rng, relation, rng.randint(0, 9)) for relation in RELATIONS}
+    return {relation.name: _rows(rng, relation, rng.randint(2, 8)) for relation in RELATIONS}
 
 
 def changed(rng: random.Random, before: Tables) -> dict[str, list[Row]]:
-    """Return tables after some changes: most rests, some rows are inserted, deleted, or get other values."""
-    after = {}
-    for relation in RELATIONS:
-        rows = list(before[relation.name])
-        if rng.random() < 0.7:
-            rows = [row for row in rows if rng.random() < 0.75]
-            fresh = _rows(rng, relation, rng.randint(0, 3))
-            keys = {_key(relation, row) for row in fresh}
-            rows = [row for row in rows if _key(relation, row) not in keys] + fresh
-        after[relation.name] = rows
+    """Return tables after some changes of one or two of them: rows are inserted, deleted, or get other values."""
+    after = {name: list(rows) for name, rows in before.items()}
+    for relation in rng.sample(RELATIONS, rng.choice([1, 1, 2])):
+        fresh = _rows(rng, relation, rng.randint(0, 3))
+        keys = {_key(relation, row) for row in fresh}
+        kept = [row for row in before[relation.name] if _key(relation, row) not in keys and rng.random() < 0.8]
+        after[relation.name] = kept + fresh
     return after
 
 
@@ -77,6 +74,7 @@ class Writer:
     joins: int = 4
     common: list[str] = field(default_factory=list)
     names: int = 0
+    nullable: set[str] = field(default_factory=set)
 
     def query(self) -> str:
         """Return a join."""
@@ -95,7 +93,9 @@ class Writer:
         group = self.rng.choice(["{0}.x", "{1}.y", "{0}.x + 1"])
         if self.rng.random() < 0.5:
             selected = f"{group} AS g, count(*) AS n, sum({{0}}.v) AS s"
-            text = self._select(selected if self.rng.random() < 0.7 else selected.split(", ", 1)[1], f" GROUP BY {group}")
+            text = self._select(
+                selected if self.rng.random() < 0.7 else selected.split(", ", 1)[1], f" GROUP BY {group}"
+            )
         else:
             inner = self._select("{0}.v AS c0, {0}.x AS c1, {1}.y AS c2")
             if self.rng.random() < 0.5:
@@ -107,13 +107,16 @@ class Writer:
         roles, text, where = [self._name()], "", []
         text = f"{self._relation()} AS {roles[0]}"
         lists = list(roles)
-        for number in range(self.rng.randint(1, self.joins)):
+        for number in range(min(self.joins, self.rng.choice([1, 1, 2, 2, 3, 4]))):
             role, parent = self._name(), self.rng.choice(lists)
             on = self._on(parent, role)
-            match self.rng.choice(["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", ",", "RIGHT JOIN", "EXISTS", "IN", "USING"]):
+            match self.rng.choice(
+                ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "LEFT JOIN", ",", "RIGHT JOIN", "EXISTS", "IN", "USING"]
+            ):
                 case "JOIN" | "LEFT JOIN" as join:
                     text += f" {join} {self._relation()} AS {role} ON {on}"
                     lists.append(role)
+                    self.nullable |= {role} if join == "LEFT JOIN" else set()
                 case ",":
                     text += f", {self._relation()} AS {role}"
                     where.append(on)
@@ -121,9 +124,11 @@ class Writer:
                 case "RIGHT JOIN" if number == 0:
                     text += f" RIGHT JOIN {self._relation()} AS {role} ON {on}"
                     lists.append(role)
+                    self.nullable.add(roles[0])
                 case "USING" if number == 0:
                     text += f" {self.rng.choice(['', 'LEFT '])}JOIN {self._relation()} AS {role} USING (x)"
                     lists.append(role)
+                    self.nullable.add(role)
                 case "IN":
                     where.append(f"{parent}.{self._column()} IN (SELECT {role}.x FROM {self._relation()} AS {role})")
                 case _:
@@ -137,8 +142,10 @@ class Writer:
             where.append(f"{self.rng.choice(lists)}.v <> 2")
         last = self.rng.choice(lists)
         listed = selected.format(roles[0], last)
-        return f"SELECT {listed} FROM {text}" + (f" WHERE {' AND '.join(where)}" if where else "") + after.format(
-            roles[0], last
+        return (
+            f"SELECT {listed} FROM {text}"
+            + (f" WHERE {' AND '.join(where)}" if where else "")
+            + after.format(roles[0], last)
         )
 
     def _list(self, count):
@@ -146,10 +153,11 @@ class Writer:
         return ", ".join(items)
 
     def _on(self, parent, role):
-        equal = f"{parent}.{self._column()} {self.rng.choice(['=', '=', '=', '<=>'])} {role}.{self._column()}"
+        operators = ["="] if parent in self.nullable else ["=", "=", "=", "<=>"]
+        equal = f"{parent}.{self._column()} {self.rng.choice(operators)} {role}.{self._column()}"
         if self.rng.random() < 0.3:
             equal += f" AND {role}.{self._column()} = {parent}.{self._column()}"
-        return equal + self.rng.choice(["", "", f" AND {role}.v > {parent}.v", f" AND {role}.v < 3"])
+        return equal + self.rng.choice(["", "", "", f" AND {role}.v > {parent}.v", f" AND {role}.v < 3"])
 
     def _relation(self):
         name = self.rng.choice(list(KEYS))

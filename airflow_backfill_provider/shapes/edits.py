@@ -18,5 +18,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
 def edited_part(text: str, part: tuple[int, int], edits: Iterable[Edit]) -> str:
     """Return a part of a text with those edits that lie in it."""
     start, end = part
-    inside = [(first - start, last - start, written) for first, last, written in edits if start <= first and last <= end]
+    inside = [
+        (first - start, last - start, written) for first, last, written in edits if start <= first and last <= end
+    ]
     return edited(text[start:end], inside)

@@ -34,22 +34,23 @@ def equivalent_select(
         case TokenType.SELECT, _:
             if any(token.token_type in {TokenType.FROM, TokenType.WHERE} for _, token in outermost(rest)):
                 raise unsupported("|> SELECT with more than expressions")
-            return [*tokens, *source]
+            written = [*tokens, *source]
         case TokenType.WHERE, _:
-            return [*star, *source, *tokens]
+            written = [*star, *source, *tokens]
         case _, "extend":
-            return [*star, *added(first, (TokenType.COMMA, ",")), *rest, *source]
+            written = [*star, *added(first, (TokenType.COMMA, ",")), *rest, *source]
         case _, "set":
-            return [*star, *_replaced(first, rest), *source]
+            written = [*star, *_replaced(first, rest), *source]
         case _, "drop":
             excepted = added(first, (TokenType.EXCEPT, "EXCEPT"), (TokenType.L_PAREN, "("))
-            return [*star, *excepted, *rest, *added(first, (TokenType.R_PAREN, ")")), *source]
+            written = [*star, *excepted, *rest, *added(first, (TokenType.R_PAREN, ")")), *source]
         case TokenType.ALIAS, _ if len(rest) == 1:
-            return [*star, *source]
+            written = [*star, *source]
         case _, name if name in operators:
-            return operators[name](first, rest, source)
+            written = operators[name](first, rest, source)
         case _:
             raise unsupported(f"the pipe operator {first.text.upper()}")
+    return written
 
 
 def _replaced(first: Token, assignments: list[Token]) -> list[Token]:

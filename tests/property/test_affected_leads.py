@@ -24,7 +24,7 @@ from tests.joined_worlds import (
     tables,
 )
 
-SEEDS = range(60)
+SEEDS = range(80)
 
 
 def resolved(text, lead=""):
@@ -154,8 +154,7 @@ def test_a_tempting_variant_is_wrong_somewhere(mutant):
             for images in [set(before[tree.lead.relation]) ^ set(after[tree.lead.relation])]
         ]
         found = [
-            one | two
-            for one, two in zip(leads_of(query, before, after, MUTANTS[mutant]), changed_leads, strict=True)
+            one | two for one, two in zip(leads_of(query, before, after, MUTANTS[mutant]), changed_leads, strict=True)
         ]
         wrong += not is_right(query, before, after, found)
     assert wrong >= 3

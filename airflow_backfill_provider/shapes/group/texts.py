@@ -21,6 +21,7 @@ from airflow_backfill_provider.shapes.levels import Level
 _TOUCHED = "backfill_touched"
 """The name of the relation with units in a slice."""
 
+
 def query_text(text: str, steps: Sequence[Step], relation: str, added: Iterable[AddedColumn]) -> str:
     """
     Return the query over another relation.
@@ -165,4 +166,3 @@ def _as_groups(level: Level) -> Iterator[Edit]:
 
 def _before_operator(text: str, level: Level) -> int:
     return text.rindex("|>", 0, level.span[0])
-

@@ -125,4 +125,3 @@ def _ties(sources: tuple[Source, ...], where: exp.Expr | None) -> bool:
     """Return whether inner joins or WHERE have an equality."""
     inner = [source for source in sources if source.how is Joining.INNER]
     return any(source.using or any(equalities(source.on)) for source in inner) or any(equalities(where))
-

@@ -165,7 +165,9 @@ def _is_operator(tokens: Sequence[Token], index: int) -> bool:
         after += 1
     while type_at(tokens, after) == TokenType.L_PAREN:
         after += 1
-    is_operator = depth == 0 and index > 0 and (_begins_query(tokens, after) or type_at(tokens, after) == TokenType.VALUES)
+    is_operator = (
+        depth == 0 and index > 0 and (_begins_query(tokens, after) or type_at(tokens, after) == TokenType.VALUES)
+    )
     if is_operator and token.token_type != TokenType.UNION:
         raise unsupported(_OPERATORS.get(token.token_type, "EXCEPT"))
     return is_operator

@@ -39,9 +39,7 @@ def used_columns(rows: Rows, relations: Mapping[str, Relation]) -> Mapping[str, 
     }
 
 
-def _of_rows(
-    rows: Rows, relations: Mapping[str, Relation], wanted: Wanted
-) -> Iterator[tuple[Role, Collection[str]]]:
+def _of_rows(rows: Rows, relations: Mapping[str, Relation], wanted: Wanted) -> Iterator[tuple[Role, Collection[str]]]:
     for level in reversed(rows.levels):
         wanted = _of_level(level, wanted)
     if isinstance(rows.base, Union):
@@ -52,9 +50,7 @@ def _of_rows(
         yield from _of_join(rows.base, relations, wanted)
 
 
-def _of_join(
-    join: Join, relations: Mapping[str, Relation], wanted: Wanted
-) -> Iterator[tuple[Role, Collection[str]]]:
+def _of_join(join: Join, relations: Mapping[str, Relation], wanted: Wanted) -> Iterator[tuple[Role, Collection[str]]]:
     outer, inners = block_scopes(join, relations)
     names = possible_names(join.level.tokens, join.level.select)
     blocks = [possible_names(existence.tokens, existence.select) for existence in join.existences]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_backfill_provider.shapes.joined.conditions import conjuncts, equalities
-from airflow_backfill_provider.shapes.joined.parts import Existence, Join, Joining, Source
+from airflow_backfill_provider.shapes.joined.parts import Existence, Join, Joining
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.relations import Relation
 from airflow_backfill_provider.shapes.joined.scopes import Found, Role, Scope, block_scopes, visible_roles
@@ -136,7 +136,7 @@ def _require_not_null(existence: Existence, scope: Scope, around: Scope) -> None
             if found is None or _may_be_null(found):
                 raise refused(
                     f"NOT IN over {node.sql('spark')}, which may be null",
-                    "write NOT EXISTS (SELECT 1 FROM … WHERE …); NOT IN keeps no row at all once the subquery gives a null",
+                    "write NOT EXISTS (SELECT 1 FROM … WHERE …); NOT IN keeps no row once the subquery gives a null",
                 )
 
 

@@ -67,7 +67,7 @@ class Grouping:
         step = self.steps[first]
         if step.level.relation is None:
             return f"{before_step(text, rows, first)} |> SELECT {selected}"
-        return f"SELECT {selected} FROM {relation_text(text, rows, first, step.input_end)}"
+        return f"SELECT {selected} FROM {relation_text(text, rows, first, step.input_end)}"  # noqa: S608 - checked text
 
     def units_text(self, text: str, rows: Rows, units: Units, names: Sequence[str]) -> str:
         """

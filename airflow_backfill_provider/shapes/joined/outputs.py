@@ -12,7 +12,6 @@ from airflow_backfill_provider.shapes.joined.relations import Relation
 from airflow_backfill_provider.shapes.joined.scopes import Role, Scope, scope_of, visible_roles
 from airflow_backfill_provider.shapes.levels import Level
 
-
 Input = tuple[str, str]
 """An upstream and a column of it."""
 
@@ -141,7 +140,9 @@ def _united(branches: Sequence[Outputs]) -> Outputs:
     if any(outputs is None for outputs in branches):
         return branches[0] and tuple(Output(output.name) for output in branches[0])
     columns = zip(*(outputs or () for outputs in branches), strict=False)
-    return tuple(Output(column[0].name, inputs=frozenset().union(*(one.inputs for one in column))) for column in columns)
+    return tuple(
+        Output(column[0].name, inputs=frozenset().union(*(one.inputs for one in column))) for column in columns
+    )
 
 
 def _input(role: Role, column: str) -> frozenset[Input]:
@@ -179,7 +180,9 @@ def _expanded(visible: Scope, scope: Scope, qualifier: str) -> list[Output]:
     if not qualifier:
         return found
     role = next(role for role in visible.roles if role.name.lower() == qualifier)
-    hidden = [output for output in role_outputs(role) if visible.merged.get(output.name.lower(), qualifier) != qualifier]
+    hidden = [
+        output for output in role_outputs(role) if visible.merged.get(output.name.lower(), qualifier) != qualifier
+    ]
     return [*hidden, *(output for output in found if output.role is role)]
 
 

@@ -91,4 +91,3 @@ def check_joined_query(text: str) -> JoinedQuery:
     if isinstance(rows.base, Union) and rows.base.is_distinct and (rows.levels or grouping):
         raise unsupported("UNION without ALL inside FROM")
     return JoinedQuery(query.text, rows, grouping, frozenset(token.text.lower() for token in query.tokens))
-

@@ -16,8 +16,8 @@ _SORT = "sort the view when you read it"
 _RANK = "number the rows with rank() OVER (PARTITION BY … ORDER BY …), and filter on that with QUALIFY"
 
 _INSTEAD: Mapping[str, str] = {
-    "FULL JOIN": "write two LEFT JOINs, one from each side, and combine them with UNION ALL: the second one with WHERE … "
-    "IS NULL for the rows without a match",
+    "FULL JOIN": "write two LEFT JOINs, one from each side, with UNION ALL between them, and in the second one WHERE … "
+    "IS NULL, which leaves the rows without a match",
     "CROSS JOIN": _EQUALITY,
     "NATURAL JOIN": "name the columns: JOIN … USING (…); NATURAL would join by other columns once a table gets one",
     "ASOF JOIN": _EQUALITY,
@@ -31,15 +31,16 @@ _INSTEAD: Mapping[str, str] = {
     "a subquery in another place than WHERE": "write a JOIN, or WHERE EXISTS (…)",
     "EXISTS or IN that is not a condition of its own": "connect it with AND to the other conditions of WHERE; for OR, "
     "write a LEFT JOIN and ask whether a column of it IS NOT NULL",
-    "groups, windows or another clause in EXISTS or IN": "keep SELECT, FROM, JOIN and WHERE there; for groups, " + _CHAIN,
-    "EXISTS or IN inside EXISTS or IN": "write a JOIN inside the outer one: EXISTS (SELECT 1 FROM a JOIN b ON … WHERE …)",
+    "groups, windows or another clause in EXISTS or IN": "keep SELECT, FROM, JOIN and WHERE there; for groups, "
+    + _CHAIN,
+    "EXISTS or IN inside EXISTS or IN": "write a JOIN in the outer one: EXISTS (SELECT 1 FROM a JOIN b ON … WHERE …)",
     "a grouped subquery in FROM": _CHAIN,
     "UNION without ALL inside FROM": "write SELECT DISTINCT … FROM (SELECT … UNION ALL SELECT …)",
     "a join or a union inside FROM": "write all joins in one FROM; for a union, " + _CHAIN,
-    "INTERSECT": "write SELECT DISTINCT … WHERE EXISTS (…)",
-    "EXCEPT": "write SELECT DISTINCT … WHERE NOT EXISTS (…)",
-    "UNION before UNION ALL": "write UNION ALL between all branches, and SELECT DISTINCT around those that need it by a "
-    "job of their own; or write UNION last, which removes duplicates of all branches",
+    "INTERSECT": "write SELECT DISTINCT … WHERE EXISTS (…), with <=> between the columns",
+    "EXCEPT": "write SELECT DISTINCT … WHERE NOT EXISTS (…), with <=> between the columns",
+    "UNION before UNION ALL": "write UNION last, which removes duplicates of all branches; or make a view of the "
+    "branches that need it by a job of its own",
     "UNION BY NAME": _UNION + " with the columns in the same order",
     "groups in a branch of a union": "group the union: SELECT … FROM (SELECT … UNION ALL SELECT …) GROUP BY …",
     "pipe operators after a union": "write SELECT … FROM (SELECT … UNION ALL SELECT …)",

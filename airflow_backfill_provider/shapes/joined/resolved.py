@@ -15,15 +15,15 @@ from airflow_backfill_provider.shapes.joined.columns import used_columns
 from airflow_backfill_provider.shapes.joined.groups import Grouping
 from airflow_backfill_provider.shapes.joined.lineage import JoinedLineage, lineage_of
 from airflow_backfill_provider.shapes.joined.names import require_names
-from airflow_backfill_provider.shapes.joined.outputs import Outputs, outputs_of
-from airflow_backfill_provider.shapes.joined.parts import Join, Rows, Union
-from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.outcome import (
     require_keys,
     require_own_names,
     require_own_place,
     require_same_columns,
 )
+from airflow_backfill_provider.shapes.joined.outputs import Outputs, outputs_of
+from airflow_backfill_provider.shapes.joined.parts import Join, Rows, Union
+from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.relations import Relation, by_name
 from airflow_backfill_provider.shapes.joined.scopes import scope_of
 from airflow_backfill_provider.shapes.joined.texts import Names, Place, places_of, read_edits, render

@@ -189,7 +189,10 @@ def before_step(text: str, rows: Rows, number: int) -> str:
 def _inlined(text: str, part: tuple[int, int], join: Join) -> str:
     """Return a part of a join's text with each common table expression in place of its name."""
     edits = [
-        (*source.place, f"({_steps(text, source.steps, '')})" + ("" if source.is_named else f" AS {quote(source.name)}"))
+        (
+            *source.place,
+            f"({_steps(text, source.steps, '')})" + ("" if source.is_named else f" AS {quote(source.name)}"),
+        )
         for source in join.all_sources
         if source.is_common
     ]

@@ -16,7 +16,7 @@ from airflow_backfill_provider.shapes.joined.edges import Candidate, Edge, candi
 from airflow_backfill_provider.shapes.joined.parts import Join, Joining
 from airflow_backfill_provider.shapes.joined.refusals import no_equality, refused, unsupported
 from airflow_backfill_provider.shapes.joined.relations import Relation
-from airflow_backfill_provider.shapes.joined.scopes import Role
+from airflow_backfill_provider.shapes.joined.scopes import Found, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,13 @@ def _link(edge: Edge, role: Role, placed: Sequence[Candidate]) -> Iterator[_Link
         return
     other, own = ends
     for parent in placed:
-        if parent.role is other.role and other.origin and own.origin:
+        if parent.role is other.role and other.origin and own.origin and not _matches_no_row(edge, other):
             yield _Link(parent, Pair(other.origin, own.origin, edge.null_safe))
+
+
+def _matches_no_row(edge: Edge, parent: Found) -> bool:
+    """Return whether an equality also holds where a LEFT JOIN has no match: no row of the parent leads there."""
+    return edge.null_safe and parent.role.source.how is Joining.LEFT
 
 
 def _is_lookup(found: Candidate, links: Sequence[_Link]) -> bool:
@@ -194,9 +199,17 @@ def _untied(found: Candidate) -> InvalidJobError:
     if any(end.origin is None for ends in ties for end in ends):
         computed = next(end for ends in ties for end in ends if end.origin is None)
         return refused(
-            f"{computed.role.name}.{computed.column} to join by, which a step of the query computes, or which has fields,",
-            "join by a plain column that the steps pass on unchanged; or make a view that has the value as a column",
+            f"{computed.role.name}.{computed.column} to join by, which is computed, or is a field,",
+            "join by a plain column that the steps before the join pass on unchanged",
         )
+    for edge in found.edges:
+        ends = edge.toward(found.role)
+        if ends is not None and _matches_no_row(edge, ends[0]):
+            parent = ends[0].role.name
+            return refused(
+                f"<=> with {parent}.{ends[0].column}, which is null where the LEFT JOIN of {parent} has no match,",
+                "write = there",
+            )
     if not found.conditions and found.how is Joining.INNER and found.block is None:
         return unsupported("CROSS JOIN")
     return no_equality(name, is_block=found.block is not None)
