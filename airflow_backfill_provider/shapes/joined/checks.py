@@ -47,6 +47,9 @@ def refuse_constructs(query: QueryText, rows: Rows) -> None:
     with over_several():
         refuse_grains(query.tokens)
         refuse_other_functions(without_clause_words(query.tokens, selects), GROUP_FUNCTIONS, other_function)
+    for join in rows.joins:
+        for existence in join.existences:
+            _refuse_block(existence)
     for select in selects:
         refuse_clauses(select, _CLAUSES, unsupported)
         refuse_expressions(select, unsupported)
@@ -56,8 +59,6 @@ def refuse_constructs(query: QueryText, rows: Rows) -> None:
         for source in join.all_sources:
             for step in source.steps:
                 _refuse_groups(step, _GROUPED)
-        for existence in join.existences:
-            _refuse_block(existence)
         _require_equalities(join)
     if isinstance(rows.base, Union):
         for branch in rows.base.branches:
@@ -85,8 +86,8 @@ def _refuse_branch(branch: Rows) -> None:
 
 
 def _refuse_block(existence: Existence) -> None:
-    groups = {argument: clause for argument, clause in _GROUPS.items() if argument != "distinct"}
-    if any(existence.select.args.get(argument) for argument in groups) or _calls_groups(existence.tokens):
+    clauses = (set(_GROUPS) | set(_CLAUSES)) - {"distinct", "kind"}
+    if any(existence.select.args.get(argument) for argument in clauses) or _calls_groups(existence.tokens):
         raise unsupported(_OF_BLOCK)
 
 

@@ -143,8 +143,6 @@ def branches(tokens: Sequence[Token]) -> list[Branch]:
         elif _is_operator(tokens, index):
             is_all = type_at(tokens, index + 1) == TokenType.ALL
             skips = int(is_all or type_at(tokens, index + 1) == TokenType.DISTINCT)
-            if tokens[index + 1 + skips].text.lower() == "by":
-                raise unsupported("UNION BY NAME")
             found.append(Branch([], is_distinct=not is_all))
         else:
             found[-1].tokens.append(token)
@@ -163,8 +161,8 @@ def _is_operator(tokens: Sequence[Token], index: int) -> bool:
     after = index + 1
     if type_at(tokens, after) in {TokenType.ALL, TokenType.DISTINCT}:
         after += 1
-    while type_at(tokens, after) == TokenType.L_PAREN:
-        after += 1
+    if after + 1 < len(tokens) and [found.text.lower() for found in tokens[after : after + 2]] == ["by", "name"]:
+        raise unsupported("UNION BY NAME")
     is_operator = (
         depth == 0 and index > 0 and (_begins_query(tokens, after) or type_at(tokens, after) == TokenType.VALUES)
     )

@@ -72,7 +72,11 @@ def candidates(join: Join, relations: Mapping[str, Relation]) -> tuple[Candidate
         _require_not_null(existence, scope, visible)
         where = existence.select.args.get("where")
         own = [*_of_inner_joins(scope), *_of(where and where.this, scope), *_of_values(existence, scope, visible)]
-        found += [replace(_candidate(role, scope, own, number), how=existence.how) for role in scope.roles]
+        others = len(conjuncts(where and where.this)) + len(existence.values)
+        for role in scope.roles:
+            one = _candidate(role, scope, own, number)
+            more = others if role.source.how is Joining.FIRST else 0
+            found.append(replace(one, how=existence.how, conditions=one.conditions + more))
     return tuple(replace(one, name=name) for one, name in zip(found, join.role_names, strict=True))
 
 

@@ -186,7 +186,8 @@ class _Reader:
         cut = list(subqueries(plain))
         marked = with_markers(plain, cut)
         found = _Select(self.chain.parse(marked), marked, places, cut, plain)
-        if len(found.relations) != len(places) or len(list(found.tree.find_all(exp.Table))) != len(places):
+        tables_in_tree = [table for table in found.tree.find_all(exp.Table) if table.find_ancestor(exp.Hint) is None]
+        if not len(found.relations) == len(places) == len(tables_in_tree):
             raise unsupported("parentheses around joins")
         return found
 

@@ -53,9 +53,16 @@ _INSTEAD: Mapping[str, str] = {
 _OF_JOINS = "write SELECT … FROM a JOIN b ON a.b_id = b.id [WHERE …], or such SELECTs with UNION ALL between them"
 
 
+_BY_END: Mapping[str, str] = {
+    "which is not deterministic,": "remove it, or store its value in an upstream",
+    "which is never read,": "remove it",
+}
+
+
 def unsupported(what: str) -> InvalidJobError:
     """Return the error for a construct that no query over several relations may have, with what to write instead."""
-    return refused(what, _INSTEAD.get(what, _OF_JOINS))
+    by_end = next((instead for end, instead in _BY_END.items() if what.endswith(end)), _OF_JOINS)
+    return refused(what, _INSTEAD.get(what, by_end))
 
 
 def refused(what: str, instead: str) -> InvalidJobError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.joined.parts import Join, Joining, Source
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.relations import Relation
@@ -101,8 +102,7 @@ class Scope:
         if first in self.merged:
             having = [role for role in having if role.name.lower() == self.merged[first]]
         if len(having) > 1:
-            names = ", ".join(f"{role.name}.{first}" for role in having)
-            raise refused(f"the column {first} of several tables", f"write which one is meant: {names}")
+            raise _ambiguous(first, having)
         if having:
             return Found(having[0], first, bool(rest))
         return None if self.outer is None else self.outer.find(parts)
@@ -131,7 +131,8 @@ def scope_of(sources: Sequence[Source], relations: Mapping[str, Relation], outer
     merged: dict[str, str] = {}
     for source in sources:
         for name in source.using:
-            merged.setdefault(name, _owner(name, source, lead, roles))
+            if name not in merged:
+                merged[name] = _owner(name, source, lead, roles)
     return Scope(roles, merged, outer)
 
 
@@ -152,4 +153,11 @@ def _owner(name: str, source: Source, lead: Source, roles: Sequence[Role]) -> st
     if source.place < lead.place:
         return lead.name.lower()  # the left side of a RIGHT JOIN
     before = [role for role in visible_roles(roles) if role.source.place < source.place and name in role.gives]
+    if len(before) > 1:
+        raise _ambiguous(name, before)
     return before[0].name.lower() if before else source.name.lower()
+
+
+def _ambiguous(name: str, roles: Iterable[Role]) -> InvalidJobError:
+    names = ", ".join(f"{role.name}.{name}" for role in roles)
+    return refused(f"the column {name} of several tables", f"write which one is meant: {names}")

@@ -171,12 +171,13 @@ def _is_lookup(found: Candidate, links: Sequence[_Link]) -> bool:
 
 
 def _parent(found: Candidate, links: Sequence[_Link], placed: Sequence[Candidate]) -> Candidate:
-    """Return the role to hang on: one that the key ties to by itself, or the first one."""
-    parents = [one for one in placed if any(link.parent is one for link in links)]
-    for parent in parents:
-        if _is_lookup(found, [link for link in links if link.parent is parent]):
-            return parent
-    return parents[0]
+    """Return the role to hang on: one that the key ties to by itself, or the first one with the most equalities."""
+
+    def preference(parent: Candidate) -> tuple[bool, int]:
+        own = [link for link in links if link.parent is parent]
+        return _is_lookup(found, own), len(own)
+
+    return max(placed, key=preference)
 
 
 def _node(found: Candidate, parent: Candidate | None, pairs: tuple[Pair, ...], *, is_lookup: bool) -> Node:
