@@ -62,5 +62,5 @@ def _columns(select: exp.Select) -> Iterator[exp.Column]:
     for node in select.find_all(exp.Column):
         # There, an alias of the list of columns comes before a column.
         is_alias = node.find_ancestor(exp.Having, exp.Qualify) and not node.table and node.name.lower() in aliases
-        if not (node.is_star or is_alias or node.find_ancestor(exp.Join)):
+        if not (node.is_star or is_alias or node.find_ancestor(exp.Join, exp.Star)):
             yield node

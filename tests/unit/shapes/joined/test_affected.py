@@ -7,7 +7,8 @@ from airflow_backfill_provider.shapes.joined.tree import Pair
 from tests.unit.shapes.joined.shop import resolved
 
 CHAIN = (
-    "SELECT o.id, k.name FROM orders o LEFT JOIN customers c ON c.id = o.customer_id LEFT JOIN countries k ON k.code = "
+    "SELECT o.id, k.name FROM orders o LEFT JOIN customers c ON c.id = o.customer_id LEFT JOIN countries k ON "
+    "k.code = "
     "c.country LEFT JOIN orders p ON p.id = o.parent_id"
 )
 

@@ -68,7 +68,8 @@ USED = [
     ),
     # The branches of a union.
     (
-        "SELECT id FROM (SELECT * FROM orders UNION ALL SELECT id, id, id, price, price FROM lines l JOIN products p ON "
+        "SELECT id FROM (SELECT * FROM orders UNION ALL SELECT id, id, id, price, price FROM lines l JOIN products "
+        "p ON "
         "p.id = l.product)",
         {"orders": ALL_ORDERS, "lines": ("product", "price"), "products": ("id",)},
     ),
@@ -85,7 +86,8 @@ def test_only_columns_that_a_query_may_name_are_read(text, columns):
 def test_the_columns_of_keys_are_read_as_well():
     """Of the lead, and of what fans out; a lookup is told by its parent."""
     found = resolved(
-        "SELECT o.day, c.name, p.kind FROM orders o JOIN customers c ON c.id = o.customer_id JOIN lines l ON l.order_id "
+        "SELECT o.day, c.name, p.kind FROM orders o JOIN customers c ON c.id = o.customer_id JOIN lines l ON "
+        "l.order_id "
         "= o.id JOIN products p ON p.id = l.product"
     )
     assert found.columns == {

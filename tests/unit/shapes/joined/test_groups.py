@@ -19,7 +19,8 @@ SPLIT = [
         f"SELECT c.country, sum(o.amount) AS s {JOINED} WHERE o.day > 1 GROUP BY c.country HAVING sum(o.amount) > 1",
         ("country",),
         f"SELECT (c.country) AS `u0` {PLACED} WHERE o.day > 1",
-        f"SELECT c.country, sum(o.amount) AS s {PLACED} LEFT SEMI JOIN `touched` AS backfill_touched ON (c.country) <=> "
+        f"SELECT c.country, sum(o.amount) AS s {PLACED} LEFT SEMI JOIN `touched` AS backfill_touched ON (c.country) "
+        f"<=> "
         "backfill_touched.`u0` WHERE o.day > 1 GROUP BY c.country HAVING sum(o.amount) > 1",
     ),
     (
@@ -27,34 +28,42 @@ SPLIT = [
         ("__unit_0", "__unit_1"),
         f"SELECT (c.country) AS `u0`, (o.day + 1) AS `u1` {PLACED}",
         "SELECT sum(o.amount) AS s, (c.country) AS `__unit_0`, (o.day + 1) AS `__unit_1` "
-        f"{PLACED} LEFT SEMI JOIN `touched` AS backfill_touched ON (c.country) <=> backfill_touched.`u0` AND (o.day + 1) "
+        f"{PLACED} LEFT SEMI JOIN `touched` AS backfill_touched ON (c.country) <=> backfill_touched.`u0` AND (o.day "
+        f"+ 1) "
         "<=> backfill_touched.`u1` GROUP BY c.country, o.day + 1",
     ),
     # The join and the groups in two steps; common table expressions stand where they are read.
     (
-        f"WITH c AS (SELECT id, country FROM customers), j AS (SELECT country AS k, amount {JOINED.replace('customers c', 'c')})"
+        f"WITH c AS (SELECT id, country FROM customers), j AS (SELECT country AS k, amount "
+        f"{JOINED.replace('customers c', 'c')})"
         " SELECT k, count(*) AS n FROM j WHERE amount > 1 GROUP BY k",
         ("k",),
-        "SELECT (k) AS `u0` FROM (SELECT country AS k, amount FROM `lead_o` o JOIN (SELECT id, country FROM `all_c` AS "
+        "SELECT (k) AS `u0` FROM (SELECT country AS k, amount FROM `lead_o` o JOIN (SELECT id, country FROM `all_c` "
+        "AS "
         "`customers`) AS `c` ON c.id = o.customer_id) AS `j` WHERE amount > 1",
-        "WITH c AS (SELECT id, country FROM `all_c` AS `customers`), j AS (SELECT country AS k, amount FROM `lead_o` o "
-        "JOIN c ON c.id = o.customer_id) SELECT k, count(*) AS n FROM j LEFT SEMI JOIN `touched` AS backfill_touched ON "
+        "WITH c AS (SELECT id, country FROM `all_c` AS `customers`), j AS (SELECT country AS k, amount FROM "
+        "`lead_o` o "
+        "JOIN c ON c.id = o.customer_id) SELECT k, count(*) AS n FROM j LEFT SEMI JOIN `touched` AS "
+        "backfill_touched ON "
         "(k) <=> backfill_touched.`u0` WHERE amount > 1 GROUP BY k",
     ),
     (
         "SELECT d, count(*) AS n FROM (SELECT day AS d FROM orders UNION ALL SELECT day FROM returns) AS u GROUP BY d",
         ("d",),
-        "SELECT (d) AS `u0` FROM (SELECT day AS d FROM `lead_orders` AS `orders` UNION ALL SELECT day FROM `lead_returns` "
+        "SELECT (d) AS `u0` FROM (SELECT day AS d FROM `lead_orders` AS `orders` UNION ALL SELECT day FROM "
+        "`lead_returns` "
         "AS `returns`) AS u",
         "SELECT d, count(*) AS n FROM (SELECT day AS d FROM `lead_orders` AS `orders` UNION ALL SELECT day FROM "
-        "`lead_returns` AS `returns`) AS u LEFT SEMI JOIN `touched` AS backfill_touched ON (d) <=> backfill_touched.`u0` "
+        "`lead_returns` AS `returns`) AS u LEFT SEMI JOIN `touched` AS backfill_touched ON (d) <=> "
+        "backfill_touched.`u0` "
         "GROUP BY d",
     ),
     (
         f"{JOINED} |> WHERE o.day > 1 |> AGGREGATE count(*) AS n GROUP BY name",
         ("name",),
         f"{PLACED} |> WHERE o.day > 1 |> SELECT (name) AS `u0`",
-        f"{PLACED} |> WHERE o.day > 1 |> LEFT SEMI JOIN `touched` AS backfill_touched ON (name) <=> backfill_touched.`u0` "
+        f"{PLACED} |> WHERE o.day > 1 |> LEFT SEMI JOIN `touched` AS backfill_touched ON (name) <=> "
+        f"backfill_touched.`u0` "
         "|> AGGREGATE count(*) AS n GROUP BY name",
     ),
     (
@@ -69,7 +78,8 @@ SPLIT = [
         ("id",),
         "SELECT `id` AS `u0` FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS "
         "`returns`) AS backfill_rows",
-        "SELECT * FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS `returns`) AS "
+        "SELECT * FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS `returns`) "
+        "AS "
         "backfill_rows LEFT SEMI JOIN `touched` AS backfill_touched ON backfill_rows.`id` <=> backfill_touched.`u0`",
     ),
 ]

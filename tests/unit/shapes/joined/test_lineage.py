@@ -34,7 +34,8 @@ def test_each_column_comes_from_its_own_upstreams():
 def test_a_column_of_a_union_comes_from_all_branches():
     """By its place, whatever the branches call it."""
     found = resolved(
-        "SELECT n, d + 1 AS d FROM (SELECT day AS d, amount AS n FROM orders UNION ALL SELECT day, order_id FROM returns "
+        "SELECT n, d + 1 AS d FROM (SELECT day AS d, amount AS n FROM orders UNION ALL SELECT day, order_id FROM "
+        "returns "
         "WHERE id > 1) WHERE n > 0"
     ).lineage
     assert found.columns == {

@@ -28,7 +28,8 @@ RETURNS = ["id", "order_id", "day"]
             ["k", "day", "id"],
         ),
         (
-            "SELECT * FROM (SELECT day AS d, id AS k FROM orders) RIGHT JOIN (SELECT id, order_id AS k FROM returns) USING (k)",
+            "SELECT * FROM (SELECT day AS d, id AS k FROM orders) RIGHT JOIN (SELECT id, order_id AS k FROM "
+            "returns) USING (k)",
             ["k", "d", "id"],
         ),
         (

@@ -93,7 +93,8 @@ REFUSED = [
         "groups, windows or another clause in EXISTS or IN",
     ),
     (
-        "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.id AND l.product IN (SELECT "
+        "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.id AND l.product IN "
+        "(SELECT "
         "id FROM products))",
         "EXISTS or IN inside EXISTS or IN.*; write a JOIN in the outer one",
     ),
@@ -104,7 +105,8 @@ REFUSED = [
         "parentheses around joins.*; write the joins one after the other",
     ),
     (
-        "SELECT o.id FROM orders o JOIN (SELECT order_id, count(*) AS n FROM lines GROUP BY order_id) l ON l.order_id = "
+        "SELECT o.id FROM orders o JOIN (SELECT order_id, count(*) AS n FROM lines GROUP BY order_id) l ON "
+        "l.order_id = "
         "o.id",
         "a grouped subquery in FROM.*; make a view of the inner SELECT by a job of its own, and join that view",
     ),
@@ -115,7 +117,8 @@ REFUSED = [
         "grouped subquery",
     ),
     (
-        "SELECT o.id FROM orders o JOIN (SELECT c.id FROM customers c JOIN countries k ON k.code = c.country) x ON x.id "
+        "SELECT o.id FROM orders o JOIN (SELECT c.id FROM customers c JOIN countries k ON k.code = c.country) x ON "
+        "x.id "
         "= o.id",
         "a join or a union inside FROM.*; write all joins in one FROM",
     ),

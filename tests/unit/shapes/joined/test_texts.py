@@ -15,32 +15,39 @@ def one_line(text):
 RENDERED = [
     (
         "SELECT o.day, c.name FROM orders o JOIN customers c ON c.id = o.customer_id WHERE o.day > 1",
-        "SELECT o.day, c.name, `o`.`id` AS `__key_id` FROM `lead_o` o JOIN `all_c` c ON c.id = o.customer_id WHERE o.day > 1",
+        "SELECT o.day, c.name, `o`.`id` AS `__key_id` FROM `lead_o` o JOIN `all_c` c ON c.id = o.customer_id WHERE "
+        "o.day > 1",
     ),
     (
         "SELECT orders.id FROM orders JOIN customers ON customers.id = customer_id",
-        "SELECT orders.id FROM `lead_orders` AS `orders` JOIN `all_customers` AS `customers` ON customers.id = customer_id",
+        "SELECT orders.id FROM `lead_orders` AS `orders` JOIN `all_customers` AS `customers` ON customers.id = "
+        "customer_id",
     ),
     (
         "SELECT a.id FROM orders a JOIN orders b ON b.id = a.parent_id WHERE EXISTS (SELECT 1 FROM orders WHERE "
         "parent_id = a.id)",
-        "SELECT a.id FROM `lead_a` a JOIN `all_b` b ON b.id = a.parent_id WHERE EXISTS (SELECT 1 FROM `all_orders` AS "
+        "SELECT a.id FROM `lead_a` a JOIN `all_b` b ON b.id = a.parent_id WHERE EXISTS (SELECT 1 FROM `all_orders` "
+        "AS "
         "`orders` WHERE parent_id = a.id)",
     ),
     (
         "SELECT x.name FROM (SELECT customer_id FROM orders WHERE day > 1) o JOIN customers x ON x.id = o.customer_id",
-        "SELECT x.name, `o`.`__key_id` AS `__key_id` FROM (SELECT customer_id, `orders`.`id` AS `__key_id` FROM `lead_o` "
+        "SELECT x.name, `o`.`__key_id` AS `__key_id` FROM (SELECT customer_id, `orders`.`id` AS `__key_id` FROM "
+        "`lead_o` "
         "AS `orders` WHERE day > 1) o JOIN `all_x` x ON x.id = o.customer_id",
     ),
     (
         "SELECT name FROM (SELECT customer_id FROM orders) JOIN customers c ON c.id = customer_id",
-        "SELECT name, `__relation_0`.`__key_id` AS `__key_id` FROM (SELECT customer_id, `orders`.`id` AS `__key_id` FROM "
+        "SELECT name, `__relation_0`.`__key_id` AS `__key_id` FROM (SELECT customer_id, `orders`.`id` AS `__key_id` "
+        "FROM "
         "`lead___relation_0` AS `orders`) AS `__relation_0` JOIN `all_c` c ON c.id = customer_id",
     ),
     (
-        "WITH c AS (SELECT * FROM customers) SELECT o.id, a.name, b.code FROM orders o JOIN c a ON a.id = o.customer_id "
+        "WITH c AS (SELECT * FROM customers) SELECT o.id, a.name, b.code FROM orders o JOIN c a ON a.id = "
+        "o.customer_id "
         "JOIN c b ON b.id = o.day",
-        "WITH c AS (SELECT * FROM `all_a` AS `customers`) SELECT o.id, a.name, b.code FROM `lead_o` o JOIN c a ON a.id = "
+        "WITH c AS (SELECT * FROM `all_a` AS `customers`) SELECT o.id, a.name, b.code FROM `lead_o` o JOIN c a ON "
+        "a.id = "
         "o.customer_id JOIN c b ON b.id = o.day",
     ),
     (
@@ -50,14 +57,17 @@ RENDERED = [
     ),
     (
         "SELECT day FROM orders UNION ALL (SELECT l.price FROM lines l JOIN orders o ON o.id = l.order_id)",
-        "SELECT day, 0 AS `__branch`, `orders`.`id` AS `__key_0`, CAST(NULL AS BIGINT) AS `__key_1` FROM `lead_orders` AS "
-        "`orders` UNION ALL (SELECT l.price, 1 AS `__branch`, `l`.`order_id` AS `__key_0`, `l`.`number` AS `__key_1` FROM "
+        "SELECT day, 0 AS `__branch`, `orders`.`id` AS `__key_0`, CAST(NULL AS BIGINT) AS `__key_1` FROM "
+        "`lead_orders` AS "
+        "`orders` UNION ALL (SELECT l.price, 1 AS `__branch`, `l`.`order_id` AS `__key_0`, `l`.`number` AS "
+        "`__key_1` FROM "
         "`lead_l` l JOIN `all_o` o ON o.id = l.order_id)",
     ),
     (
         "SELECT d FROM (SELECT day AS d FROM orders UNION ALL SELECT day FROM returns) WHERE d > 1",
         "SELECT d, `__branch`, `__key_0` FROM (SELECT day AS d, 0 AS `__branch`, `orders`.`id` AS `__key_0` FROM "
-        "`lead_orders` AS `orders` UNION ALL SELECT day, 1 AS `__branch`, `returns`.`id` AS `__key_0` FROM `lead_returns` "
+        "`lead_orders` AS `orders` UNION ALL SELECT day, 1 AS `__branch`, `returns`.`id` AS `__key_0` FROM "
+        "`lead_returns` "
         "AS `returns`) WHERE d > 1",
     ),
 ]
@@ -73,7 +83,8 @@ def test_each_place_says_what_is_read_there():
     """An engine gives the lead's place of each branch the affected rows, and all others the whole tables."""
     places = []
     resolved(
-        "SELECT o.id FROM orders o JOIN orders p ON p.id = o.parent_id UNION ALL SELECT r.id FROM returns r JOIN orders o "
+        "SELECT o.id FROM orders o JOIN orders p ON p.id = o.parent_id UNION ALL SELECT r.id FROM returns r JOIN "
+        "orders o "
         "ON o.id = r.order_id"
     ).render(lambda reading: places.append(reading) or "x")
     assert places == [

@@ -37,11 +37,13 @@ ACCEPTED = [
         "o; o left c (one) on customer_id = id",
     ),
     (
-        "SELECT o.id, k.name FROM orders o JOIN customers c ON o.customer_id = c.id JOIN countries k ON k.code = c.country",
+        "SELECT o.id, k.name FROM orders o JOIN customers c ON o.customer_id = c.id JOIN countries k ON k.code = "
+        "c.country",
         "o; o inner c (one) on customer_id = id; c inner k (one) on country = code",
     ),
     (
-        "SELECT o.id, k.name FROM orders o LEFT JOIN customers c ON o.customer_id = c.id LEFT JOIN countries k ON k.code = c.country AND k.name <> 'x'",
+        "SELECT o.id, k.name FROM orders o LEFT JOIN customers c ON o.customer_id = c.id LEFT JOIN countries k ON "
+        "k.code = c.country AND k.name <> 'x'",
         "o; o left c (one) on customer_id = id; c left k (one) on country = code …",
     ),
     (
@@ -49,7 +51,8 @@ ACCEPTED = [
         "o; o left l (many) on id = order_id",
     ),
     (
-        "SELECT o.id, l.number, p.name FROM orders o JOIN lines l ON l.order_id = o.id JOIN products p ON p.id = l.product",
+        "SELECT o.id, l.number, p.name FROM orders o JOIN lines l ON l.order_id = o.id JOIN products p ON p.id = "
+        "l.product",
         "o; o inner l (many) on id = order_id; l inner p (one) on product = id",
     ),
     (
@@ -98,15 +101,18 @@ ACCEPTED = [
         "o; o anti lines (many) on id = order_id",
     ),
     (
-        "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM lines l JOIN products p ON p.id = l.product WHERE l.order_id = o.id AND p.kind = 'x')",
+        "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM lines l JOIN products p ON p.id = l.product WHERE "
+        "l.order_id = o.id AND p.kind = 'x')",
         "o; o semi l (many) on id = order_id …; l semi p (one) on product = id",
     ),
     (
-        "SELECT o.id FROM orders o JOIN customers c ON c.id = o.customer_id WHERE NOT EXISTS (SELECT 1 FROM countries k WHERE k.code = c.country)",
+        "SELECT o.id FROM orders o JOIN customers c ON c.id = o.customer_id WHERE NOT EXISTS (SELECT 1 FROM "
+        "countries k WHERE k.code = c.country)",
         "o; o inner c (one) on customer_id = id; c anti k (one) on country = code",
     ),
     (
-        "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM orders p WHERE p.parent_id = o.id) AND o.customer_id IN (SELECT id FROM customers)",
+        "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM orders p WHERE p.parent_id = o.id) AND o.customer_id "
+        "IN (SELECT id FROM customers)",
         "o; o semi customers (one) on customer_id = id; o semi p (many) on id = parent_id",
     ),
     (
@@ -126,23 +132,28 @@ ACCEPTED = [
         "o; o inner c (one) on customer_id <=> id",
     ),
     (
-        "SELECT o.id, r.id AS r, p.name FROM orders o JOIN returns r ON r.order_id = o.id JOIN products p ON p.id = r.day AND p.kind = o.day",
+        "SELECT o.id, r.id AS r, p.name FROM orders o JOIN returns r ON r.order_id = o.id JOIN products p ON p.id = "
+        "r.day AND p.kind = o.day",
         "o; o inner r (many) on id = order_id; r inner p (one) on day = id …",
     ),
     (
-        "SELECT o.id, l.price FROM orders o JOIN returns r ON r.order_id = o.id JOIN lines l ON l.order_id = r.order_id AND l.number = o.day",
+        "SELECT o.id, l.price FROM orders o JOIN returns r ON r.order_id = o.id JOIN lines l ON l.order_id = "
+        "r.order_id AND l.number = o.day",
         "o; o inner r (many) on id = order_id; o inner l (one) on day = number …",
     ),
     (
-        "SELECT o.id, c.name FROM (SELECT * FROM orders WHERE amount > 1) o JOIN (SELECT id, upper(name) AS name FROM customers) c ON c.id = o.customer_id",
+        "SELECT o.id, c.name FROM (SELECT * FROM orders WHERE amount > 1) o JOIN (SELECT id, upper(name) AS name "
+        "FROM customers) c ON c.id = o.customer_id",
         "o; o inner c (one) on customer_id = id",
     ),
     (
-        "WITH big AS (SELECT id, customer_id AS c FROM orders), c AS (SELECT * FROM customers WHERE vip) SELECT big.id, c.name FROM big JOIN c ON c.id = big.c",
+        "WITH big AS (SELECT id, customer_id AS c FROM orders), c AS (SELECT * FROM customers WHERE vip) SELECT "
+        "big.id, c.name FROM big JOIN c ON c.id = big.c",
         "big; big inner c (one) on customer_id = id",
     ),
     (
-        "WITH j AS (SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer_id) SELECT id, upper(name) AS n FROM j WHERE name <> 'x'",
+        "WITH j AS (SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer_id) SELECT id, "
+        "upper(name) AS n FROM j WHERE name <> 'x'",
         "o; o inner c (one) on customer_id = id",
     ),
     (
@@ -230,7 +241,8 @@ TPCH = {
     "orders": relation("orders", "o_orderkey! o_custkey o_orderdate o_orderpriority o_shippriority", "o_orderkey"),
     "lineitem": relation(
         "lineitem",
-        "l_orderkey! l_partkey l_suppkey l_linenumber! l_extendedprice l_discount l_returnflag l_shipdate l_commitdate "
+        "l_orderkey! l_partkey l_suppkey l_linenumber! l_extendedprice l_discount l_returnflag l_shipdate "
+        "l_commitdate "
         "l_receiptdate l_shipmode",
         "l_orderkey l_linenumber",
     ),
@@ -266,7 +278,8 @@ GROUP BY l_shipmode"""
 Q14 = """SELECT 100.00 * sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0 END)
   / sum(l_extendedprice * (1 - l_discount)) AS promo_revenue
 FROM lineitem, part
-WHERE l_partkey = p_partkey AND l_shipdate >= date '1995-09-01' AND l_shipdate < date '1995-09-01' + interval '1' month"""
+WHERE l_partkey = p_partkey AND l_shipdate >= date '1995-09-01'
+  AND l_shipdate < date '1995-09-01' + interval '1' month"""
 LINES = "lineitem; lineitem inner orders (one) on l_orderkey = o_orderkey"
 
 
