@@ -98,6 +98,9 @@ def _through(source: Source, wanted: Wanted, relation: Relation) -> frozenset[st
 def _of_level(level: Level, wanted: Wanted) -> Wanted:
     """Return the columns that a step may name or pass on."""
     words = possible_columns(level.tokens, level.select, level.alias)
+    if level.relation is None:
+        # A pipe operator after a join may name the join's relations.
+        words |= {part for name in possible_names(level.tokens, level.select) for part in name}
     starred = set(_starred(level.select))
     if None in starred:
         return None

@@ -130,7 +130,9 @@ def level_inputs(tree: exp.Expr, level: Level, inputs: Mapping[str, Output]) -> 
     found: frozenset[Input] = frozenset()
     for node in tree.find_all(exp.Column):
         first, *rest = [part.name.lower() for part in node.parts]
-        name = rest[0] if rest and first == level.alias.lower() and rest[0] in inputs else first
+        # A pipe operator after a join may name the join's relations.
+        is_qualified = first == level.alias.lower() or (level.relation is None and first not in inputs)
+        name = rest[0] if rest and is_qualified and rest[0] in inputs else first
         found |= inputs[name].inputs if name in inputs else frozenset()
     return found
 

@@ -57,6 +57,11 @@ USED = [
         "SELECT o.id, struct(o.*) AS s FROM orders o JOIN returns r ON r.order_id = o.id",
         {"orders": ALL_ORDERS, "returns": ("id", "order_id", "day")},
     ),
+    # A pipe operator still knows the join's relations.
+    (
+        "FROM orders o JOIN customers c ON c.id = o.customer_id |> WHERE o.day > 1 |> SELECT o.id, c.name",
+        {"orders": ("id", "customer_id", "day"), "customers": ("id", "name")},
+    ),
     # A subquery reads its own columns, and those around it.
     (
         "SELECT o.id FROM orders o WHERE EXISTS (SELECT * FROM lines WHERE order_id = o.id AND price > amount)",
