@@ -117,7 +117,7 @@ class Writer:
                     text += f" {join} {self._relation()} AS {role} ON {on}"
                     lists.append(role)
                     self.nullable |= {role} if join == "LEFT JOIN" else set()
-                case ",":
+                case "," if " RIGHT JOIN " not in text:  # SQLite 3.40 finds rows of no match there
                     text += f", {self._relation()} AS {role}"
                     where.append(on)
                     lists.append(role)

@@ -25,6 +25,7 @@ from tests.joined_worlds import (
 )
 
 SEEDS = range(80)
+MORE_SEEDS = [SEEDS, pytest.param(range(80, 600), marks=pytest.mark.exhaustive)]
 
 
 def resolved(text, lead=""):
@@ -75,9 +76,10 @@ def _key(query, unit):
 
 
 @pytest.mark.parametrize("kind", ["query", "union"])
-def test_the_units_of_affected_leads_and_no_others_have_to_be_replaced(kind):
+@pytest.mark.parametrize("seeds", MORE_SEEDS)
+def test_the_units_of_affected_leads_and_no_others_have_to_be_replaced(kind, seeds):
     """I1: random trees with self-joins, chains, fan-outs, semi and anti joins, steps before a join, and nulls."""
-    for seed in SEEDS:
+    for seed in seeds:
         rng, before, after = world(seed)
         text = getattr(Writer(rng), kind)()
         query = resolved(text)
@@ -114,12 +116,16 @@ def test_another_lead_follows_changes_as_well():
     assert chosen > len(SEEDS) / 4
 
 
-def test_only_touched_groups_differ():
-    """Groups over joins and unions: those of the affected rows before the window and after it."""
-    for seed in SEEDS:
+@pytest.mark.parametrize("kind", ["groups", "union"])
+@pytest.mark.parametrize("seeds", MORE_SEEDS)
+def test_only_touched_groups_differ(kind, seeds):
+    """Groups over joins and unions, and DISTINCT: those of the affected rows before the window and after it."""
+    for seed in seeds:
         rng, before, after = world(seed)
-        text = Writer(rng, joins=3).groups()
+        text = getattr(Writer(rng, joins=3), kind)()
         query = resolved(text)
+        if query.row_units is not None:
+            continue
         leads = leads_of(query, before, after)
         columns = query.group_columns()
         names = [f"u{number}" for number in range(len(columns))]

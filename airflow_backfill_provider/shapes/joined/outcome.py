@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -37,15 +37,18 @@ def require_own_names(outputs: Outputs, *, is_distinct: bool) -> None:
         raise refused("UNION of a column without a name", "give each expression of the first branch an alias")
 
 
-def require_own_place(join: Join, tree: JoinTree) -> None:
-    """Refuse a lead that stands in a common table expression that is read twice."""
-    sources = dict(zip(join.role_names, join.all_sources, strict=True))
-    lead = sources[tree.lead.role]
-    if any(source is not lead and source.read == lead.read for source in sources.values()):
-        raise refused(
-            f"WITH {lead.name} in two places, of which one leads",
-            "write its SELECT a second time under another name",
+def require_own_places(joins: Sequence[Join], trees: Sequence[JoinTree]) -> None:
+    """Refuse a lead that stands in a common table expression that is read twice, also by another branch."""
+    every = [source for join in joins for source in join.all_sources]
+    for join, tree in zip(joins, trees, strict=True):
+        lead = next(
+            source for source, role in zip(join.all_sources, join.role_names, strict=True) if role == tree.lead.role
         )
+        if sum(source.read == lead.read for source in every) > 1:
+            raise refused(
+                f"a SELECT over {lead.relation} in WITH that two places read, of which one leads",
+                "write that SELECT a second time under another name",
+            )
 
 
 def require_keys(join: Join, tree: JoinTree) -> None:

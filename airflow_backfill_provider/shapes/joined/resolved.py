@@ -18,7 +18,7 @@ from airflow_backfill_provider.shapes.joined.names import require_names
 from airflow_backfill_provider.shapes.joined.outcome import (
     require_keys,
     require_own_names,
-    require_own_place,
+    require_own_places,
     require_same_columns,
 )
 from airflow_backfill_provider.shapes.joined.outputs import Outputs, outputs_of
@@ -144,7 +144,7 @@ class ResolvedQuery:
             listed = zip(self._distinct_columns(), columns, strict=True)
             on = " AND ".join(f"{_ROWS}.{quote(output)} <=> {_TOUCHED}.{quote(name)}" for output, name in listed)
             return (
-                f"SELECT * FROM ({self.render(names)}) AS {_ROWS} "  # noqa: S608 - names are quoted
+                f"SELECT {_ROWS}.* FROM ({self.render(names)}) AS {_ROWS} "  # noqa: S608 - names are quoted
                 f"LEFT SEMI JOIN {quote(touched)} AS {_TOUCHED} ON {on}"
             )
         over, grouping = self._over(names)
@@ -166,7 +166,7 @@ class ResolvedQuery:
         return tuple(output.name for output in self.outputs or ())
 
     def _places(self) -> tuple[Place, ...]:
-        return tuple(places_of(self.query.rows, [tree.lead.role for tree in self.trees]))
+        return tuple(places_of(self.query.rows, self.trees))
 
     def _units(self, grouping: Grouping, text: str) -> Units:
         taken = self.query.words | {name.lower() for relation in self.relations for name in relation.names}
@@ -202,9 +202,9 @@ def resolve(query: JoinedQuery, upstreams: Sequence[Relation], lead: str = "") -
         require_own_names(outputs, is_distinct=query.is_distinct)
     else:
         _check_groups(query, query.grouping, known, trees)
-    for join, tree in zip(joins, trees, strict=True):
-        require_own_place(join, tree)
-        if is_of_rows:
+    require_own_places(joins, trees)
+    if is_of_rows:
+        for join, tree in zip(joins, trees, strict=True):
             require_keys(join, tree)
     units = _row_units(query, known, trees) if is_of_rows else None
     relations = tuple(known[name.lower()] for name in query.relations)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.edits import Edit, edited, edited_part
 from airflow_backfill_provider.shapes.joined.parts import Join, Rows, Source, Union
+from airflow_backfill_provider.shapes.joined.tree import JoinTree
 from airflow_backfill_provider.shapes.joined.units import KeyColumn, RowUnits
 from airflow_backfill_provider.shapes.levels import Level
 
@@ -225,12 +226,13 @@ def _alias(text: str, level: Level) -> str:
     return "" if is_nested or is_named else f" AS {quote(level.alias)}"
 
 
-def places_of(rows: Rows, leads: Sequence[str]) -> Iterator[Place]:
+def places_of(rows: Rows, trees: Sequence[JoinTree]) -> Iterator[Place]:
     """
     Yield the places where a query reads its upstreams.
 
-    :param leads: the role that leads, for each branch.
+    :param trees: the tree of each branch.
     """
-    for number, (join, lead) in enumerate(zip(rows.joins, leads, strict=True)):
+    for number, (join, tree) in enumerate(zip(rows.joins, trees, strict=True)):
+        relations = {node.role: node.relation for node in tree.nodes}
         for source, role in zip(join.all_sources, join.role_names, strict=True):
-            yield Place(source, Reading(number, role, source.relation, role == lead))
+            yield Place(source, Reading(number, role, relations[role], role == tree.lead.role))

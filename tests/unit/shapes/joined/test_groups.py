@@ -78,7 +78,7 @@ SPLIT = [
         ("id",),
         "SELECT `id` AS `u0` FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS "
         "`returns`) AS backfill_rows",
-        "SELECT * FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS `returns`) "
+        "SELECT backfill_rows.* FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS `returns`) "
         "AS "
         "backfill_rows LEFT SEMI JOIN `touched` AS backfill_touched ON backfill_rows.`id` <=> backfill_touched.`u0`",
     ),

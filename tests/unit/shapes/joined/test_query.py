@@ -184,7 +184,11 @@ REFUSED = [
     (f"WITH x AS (SELECT 1 FROM lines) SELECT o.id {JOINED}", "WITH x, which is never read.*; remove it"),
     (
         "WITH o AS (SELECT * FROM orders) SELECT a.id FROM o a JOIN o b ON a.parent_id = b.id",
-        "WITH a in two places, of which one leads.*; write its SELECT a second time",
+        "a SELECT over orders in WITH that two places read, of which one leads.*; write that SELECT a second time",
+    ),
+    (
+        "WITH o AS (SELECT * FROM orders) SELECT id FROM o UNION ALL SELECT o.id FROM o JOIN returns r ON r.id = o.id",
+        "a SELECT over orders in WITH that two places read",
     ),
     (
         "SELECT * FROM (SELECT customer_id FROM orders) o JOIN customers c ON c.id = o.customer_id",
