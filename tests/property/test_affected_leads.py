@@ -23,9 +23,10 @@ from tests.joined_worlds import (
     run,
     tables,
 )
+from tests.variants import exhaustive
 
 SEEDS = range(80)
-MORE_SEEDS = [SEEDS, pytest.param(range(80, 600), marks=pytest.mark.exhaustive)]
+MORE_SEEDS = [SEEDS, exhaustive(range(80, 600), name="more")]
 
 
 def resolved(text, lead=""):

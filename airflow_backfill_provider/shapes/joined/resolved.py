@@ -26,7 +26,7 @@ from airflow_backfill_provider.shapes.joined.parts import Join, Rows, Union
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.relations import Relation, by_name
 from airflow_backfill_provider.shapes.joined.scopes import scope_of
-from airflow_backfill_provider.shapes.joined.texts import Names, Place, places_of, read_edits, render
+from airflow_backfill_provider.shapes.joined.texts import Names, Place, places_of, read_edits, render, standalone
 from airflow_backfill_provider.shapes.joined.tree import JoinTree, tree_of
 from airflow_backfill_provider.shapes.joined.units import BranchKeys, RowUnits, row_units
 
@@ -113,10 +113,13 @@ class ResolvedQuery:
 
     def render_rows(self, names: Names, selected: str) -> str:
         """
-        Return the query of the rows that the first grouping step groups.
+        Return the query of the rows that the first grouping step groups, or of which a union removes duplicates.
 
         :param selected: the list of columns, over the relation that this step reads.
         """
+        if self.query.is_distinct:
+            over = self._replaced(names)
+            return f"SELECT {selected} FROM ({standalone(over.text, over.rows)}) AS {_ROWS}"  # noqa: S608 - checked text
         over, grouping = self._over(names)
         return grouping.rows_text(over.text, over.rows, self._units(grouping, over.text).first, selected)
 
@@ -128,8 +131,7 @@ class ResolvedQuery:
         """
         if self.query.is_distinct:
             listed = zip(self._distinct_columns(), columns, strict=True)
-            selected = ", ".join(f"{quote(output)} AS {quote(name)}" for output, name in listed)
-            return f"SELECT {selected} FROM ({self.render(names)}) AS {_ROWS}"  # noqa: S608 - names are quoted
+            return self.render_rows(names, ", ".join(f"{quote(output)} AS {quote(name)}" for output, name in listed))
         over, grouping = self._over(names)
         return grouping.units_text(over.text, over.rows, self._units(grouping, over.text), columns)
 
@@ -172,9 +174,12 @@ class ResolvedQuery:
         taken = self.query.words | {name.lower() for relation in self.relations for name in relation.names}
         return grouping.units(text, taken)
 
-    def _over(self, names: Names) -> tuple[JoinedQuery, Grouping]:
+    def _replaced(self, names: Names) -> JoinedQuery:
         """Return the query with other relations in place of its upstreams."""
-        over = check_joined_query(edited(self.query.text, read_edits(self._places(), names)))
+        return check_joined_query(edited(self.query.text, read_edits(self._places(), names)))
+
+    def _over(self, names: Names) -> tuple[JoinedQuery, Grouping]:
+        over = self._replaced(names)
         if over.grouping is None:
             raise TypeError("the query does not group")
         return over, over.grouping

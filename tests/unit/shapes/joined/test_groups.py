@@ -76,9 +76,11 @@ SPLIT = [
     (
         "SELECT id FROM orders UNION SELECT id FROM returns",
         ("id",),
-        "SELECT `id` AS `u0` FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS "
+        "SELECT `id` AS `u0` FROM (SELECT id FROM `lead_orders` AS `orders` UNION ALL SELECT id FROM `lead_returns` "
+        "AS "
         "`returns`) AS backfill_rows",
-        "SELECT backfill_rows.* FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` AS `returns`) "
+        "SELECT backfill_rows.* FROM (SELECT id FROM `lead_orders` AS `orders` UNION SELECT id FROM `lead_returns` "
+        "AS `returns`) "
         "AS "
         "backfill_rows LEFT SEMI JOIN `touched` AS backfill_touched ON backfill_rows.`id` <=> backfill_touched.`u0`",
     ),
