@@ -26,7 +26,7 @@ from tests.joined_worlds import (
 from tests.variants import exhaustive
 
 SEEDS = range(80)
-MORE_SEEDS = [SEEDS, exhaustive(range(80, 600), name="more")]
+MORE_SEEDS = [pytest.param(SEEDS, id="few"), exhaustive(range(80, 600), name="more")]
 
 
 def resolved(text, lead=""):
