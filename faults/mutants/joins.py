@@ -42,7 +42,7 @@ MUTANTS = (
         breaks="The lines of an order are not told apart, so that one of them stays.",
         invariant="I2",
         file=f"{_PACKAGE}/tree.py",
-        old="return bool(key) and key <= {link.pair.column.lower() for link in links}",
+        old="return bool(key) and key <= {link.pair.column.lower() for link in links if link.is_exact}",
         new="return bool(links)",
         killers=(_IDENTIFIED,),
     ),

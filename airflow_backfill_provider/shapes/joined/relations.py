@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
+_INTEGERS = frozenset({"BYTE", "TINYINT", "SHORT", "SMALLINT", "INT", "INTEGER", "LONG", "BIGINT"})
+
+
 @dataclass(frozen=True, slots=True)
 class RelationColumn:
     """
@@ -50,6 +53,20 @@ class Relation:
         """Return a column's own spelling of a name; ``None`` if there is no such column."""
         found = self.by_name.get(name.lower())
         return None if found is None else found.name
+
+    def compares_exactly(self, column: str, other: Relation, others: str) -> bool:
+        """
+        Return whether at most one value of a column is equal to a value of another table's column.
+
+        Spark compares columns of different types in a common type, where two values may be one: a text as a number, a
+        long number as a floating-point one.
+
+        :param column: a column of this table.
+        :param other: the other table.
+        :param others: its column.
+        """
+        types = {self.by_name[column.lower()].type.upper(), other.by_name[others.lower()].type.upper()}
+        return len(types) == 1 or types <= _INTEGERS
 
     @property
     def lowered_key(self) -> frozenset[str]:

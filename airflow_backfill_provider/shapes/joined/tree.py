@@ -125,6 +125,8 @@ class _Link:
 
     parent: Candidate
     pair: Pair
+    is_exact: bool
+    """Whether different values of the role's column are never equal to one value of the parent's."""
 
 
 def _lead(found: Sequence[Candidate], lead: str) -> Candidate:
@@ -157,7 +159,8 @@ def _link(edge: Edge, role: Role, placed: Sequence[Candidate]) -> Iterator[_Link
     other, own = ends
     for parent in placed:
         if parent.role is other.role and other.origin and own.origin and not _matches_no_row(edge, other):
-            yield _Link(parent, Pair(other.origin, own.origin, edge.null_safe))
+            is_exact = role.relation.compares_exactly(own.origin, other.role.relation, other.origin)
+            yield _Link(parent, Pair(other.origin, own.origin, edge.null_safe), is_exact)
 
 
 def _matches_no_row(edge: Edge, parent: Found) -> bool:
@@ -167,7 +170,7 @@ def _matches_no_row(edge: Edge, parent: Found) -> bool:
 
 def _is_lookup(found: Candidate, links: Sequence[_Link]) -> bool:
     key = found.role.relation.lowered_key
-    return bool(key) and key <= {link.pair.column.lower() for link in links}
+    return bool(key) and key <= {link.pair.column.lower() for link in links if link.is_exact}
 
 
 def _parent(found: Candidate, links: Sequence[_Link], placed: Sequence[Candidate]) -> Candidate:

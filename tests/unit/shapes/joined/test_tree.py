@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.shapes.joined.relations import Relation, RelationColumn
 from tests.unit.shapes.joined.shop import relation, resolved, tree_text
 
 ACCEPTED = [
@@ -231,6 +232,28 @@ def test_a_table_without_a_key_is_never_a_lookup():
     """Only a declared key says that there is one match at most: never the data."""
     tables = {"a": relation("a", "id! b_id", "id"), "b": relation("b", "id!", "")}
     assert tree_text("SELECT a.id FROM a JOIN b ON b.id = a.b_id", tables=tables) == "a; a inner b (many) on b_id = id"
+
+
+@pytest.mark.parametrize(
+    ("referring", "key", "matches"),
+    [
+        ("BIGINT", "BIGINT", "one"),
+        ("int", "bigint", "one"),
+        ("STRING", "STRING", "one"),
+        ("BIGINT", "STRING", "many"),
+        ("STRING", "BIGINT", "many"),
+        ("DOUBLE", "BIGINT", "many"),
+        ("DECIMAL(10,2)", "DECIMAL(12,2)", "many"),
+    ],
+)
+def test_a_key_that_is_compared_in_another_type_is_no_lookup(referring, key, matches):
+    """I2: the texts '1' and '01' are different keys, and both are equal to the number 1."""
+    tables = {
+        "a": Relation("a", (RelationColumn("id", "BIGINT"), RelationColumn("b_id", referring)), ("id",)),
+        "b": Relation("b", (RelationColumn("id", key),), ("id",)),
+    }
+    found = tree_text("SELECT a.id FROM a JOIN b ON b.id = a.b_id", tables=tables)
+    assert found == f"a; a inner b ({matches}) on b_id = id"
 
 
 # TPC-H, with its columns, tables and keys.
