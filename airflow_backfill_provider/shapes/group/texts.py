@@ -129,7 +129,7 @@ def _after_relation(step: Step) -> int:
         raise TypeError("a pipe operator reads the step before it")
     tokens = [token for token in level.tokens if level.relation[1] <= token.start < step.input_end]
     if where is not None:
-        begin = next(index for index, token in enumerate(tokens) if token.text.upper() == "WHERE")
+        begin = next((index for index, token in enumerate(tokens) if token.text.upper() == "WHERE"), len(tokens))
         tokens = tokens[:begin]
     return tokens[-1].end + 1 if tokens else level.relation[1]
 

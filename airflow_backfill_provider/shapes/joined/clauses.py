@@ -79,8 +79,7 @@ def relation_starts(tokens: Sequence[Token], at: int) -> Iterator[int]:
     for index, token in outermost(tokens[:end]):
         begins = index == at or (index > at and token.token_type in {TokenType.JOIN, TokenType.COMMA})
         if index > at and token.token_type == TokenType.LATERAL:
-            is_view = type_at(tokens, index + 1) == TokenType.VIEW or tokens[index + 1].text.lower() == "view"
-            raise unsupported("LATERAL VIEW" if is_view else "LATERAL")
+            raise unsupported("LATERAL VIEW" if type_at(tokens, index + 1) == TokenType.VIEW else "LATERAL")
         if begins and index + 1 < end:
             _require_relation(tokens, index + 1)
             yield index + 1

@@ -110,7 +110,8 @@ class _Select:
     @property
     def relations(self) -> list[exp.Expr]:
         """All relations, in order."""
-        return [self.tree.args["from_"].this, *(join.this for join in self.joins)]
+        first = self.tree.args.get("from_")
+        return [] if first is None else [first.this, *(join.this for join in self.joins)]
 
 
 class _Reader:

@@ -202,7 +202,9 @@ REFUSED = [
         "SELECT o.id FROM orders o JOIN customers c ON o.day.year = c.id",
         "o.day to join by, which is computed, or is a f",
     ),
+    ("SELECT o.id FROM orders o LATERAL |> VIEW explode(x) t AS e", "LATERAL, "),
     ("SELECT o.id FROM orders o JOIN", "syntax error"),
+    ("SELECT id JOIN FROM orders WHERE id IN (SELECT order_id FROM lines)", "parentheses around joins|syntax error"),
     ("SELECT o.id FROM orders o JOIN customers c ON c.id = o.id UNION ALL", "syntax error"),
     (f"SELECT o.id {JOINED}; DROP TABLE orders", "must be one SELECT"),
 ]
