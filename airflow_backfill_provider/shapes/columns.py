@@ -29,17 +29,36 @@ def possible_columns(tokens: Sequence[Token], select: exp.Select, relation: str)
     :param select: the query's tree.
     :param relation: the upstream's name in the query.
     """
+    names = possible_names(tokens, select)
+    of_relation = {name[1] for name in names if len(name) > 1 and name[0] == relation.lower()}
+    return frozenset({name[0] for name in names} | of_relation)
+
+
+def possible_names(tokens: Sequence[Token], select: exp.Select) -> frozenset[tuple[str, ...]]:
+    """
+    Return the names that may be columns or begin with one, lower-cased: the first part, and the second if there is one.
+
+    The first part is a column or a relation; the second one is then a field of the column, or the relation's column.
+
+    :param tokens: the query's tokens.
+    :param select: the query's tree.
+    """
     aliases = {_start(alias.args["alias"]) for alias in select.find_all(exp.Alias)}
     identifiers = {_start(identifier) for identifier in select.find_all(exp.Identifier)}
-    found = set()
+
+    def is_name(index: int) -> bool:
+        token = tokens[index]
+        is_word = token.token_type in _NAMES or token.start in identifiers
+        return is_word and token.start not in aliases and _type_at(tokens, index + 1) != TokenType.L_PAREN
+
+    found: set[tuple[str, ...]] = {(text,) for text in _named_by_text(tokens)}
     for index, token in enumerate(tokens):
-        is_name = token.token_type in _NAMES or token.start in identifiers
-        if not is_name or token.start in aliases or _type_at(tokens, index + 1) == TokenType.L_PAREN:
+        if _type_at(tokens, index - 1) == TokenType.DOT or not is_name(index):
             continue
-        if _is_field(tokens, index, relation.lower()):
-            continue
-        found.add(token.text.lower())
-    return frozenset(found | _named_by_text(tokens))
+        is_qualified = _type_at(tokens, index + 1) == TokenType.DOT
+        second = (tokens[index + 2].text.lower(),) if is_qualified and index + 2 < len(tokens) else ()
+        found.add((token.text.lower(), *second))
+    return frozenset(found)
 
 
 def _named_by_text(tokens: Sequence[Token]) -> set[str]:
@@ -52,16 +71,6 @@ def _named_by_text(tokens: Sequence[Token]) -> set[str]:
                 "the query uses IDENTIFIER(…) with a text that is not a name; write the column's name instead"
             ) from None
     return names
-
-
-def _is_field(tokens: Sequence[Token], index: int, relation: str) -> bool:
-    """Return whether a name is a field inside a column or a value."""
-    first = index
-    while _type_at(tokens, first - 1) == TokenType.DOT:
-        first -= 2
-    if first == index:
-        return False
-    return not (first == index - 2 and tokens[first].text.lower() == relation)
 
 
 def _type_at(tokens: Sequence[Token], index: int) -> TokenType | None:

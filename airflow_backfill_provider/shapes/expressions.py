@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import is_relative_date
 from airflow_backfill_provider.shapes.functions import NON_DETERMINISTIC, identifier_clauses
 from airflow_backfill_provider.shapes.levels import Level
+from airflow_backfill_provider.shapes.token_lists import added
 
 Refuse = Callable[[str], InvalidJobError]
 """Returns the error for a construct that a shape does not have."""
@@ -33,6 +35,11 @@ CLAUSES: Mapping[str, str] = {
     "locks": "FOR UPDATE",
 }
 """The clauses that no shape has: sqlglot's name for each, and Spark's."""
+
+_CLAUSE_WORDS = frozenset(
+    {TokenType.INTERSECT, TokenType.JOIN, TokenType.PIVOT, TokenType.UNION, TokenType.UNPIVOT, TokenType.USING}
+)
+"""Words that may stand before a parenthesis in queries over several relations, and may name a function elsewhere."""
 
 _NODES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
@@ -82,6 +89,21 @@ def refuse_changing_expressions(tree: exp.Query, refuse: Refuse) -> None:
             raise refuse(f"the text {node.this!r}, which Spark reads as a date that changes from day to day,")
         if isinstance(node, exp.Func):
             _refuse_changing(node, refuse)
+
+
+def without_clause_words(tokens: Sequence[Token], trees: Iterable[exp.Query]) -> list[Token]:
+    """
+    Return tokens in which no word before a parenthesis looks like a function although it begins a clause.
+
+    :param trees: the query's trees, which say what is called.
+    """
+    called = {name for tree in trees for call in tree.find_all(exp.Func) for name in names_of(call)}
+
+    def plain(token: Token) -> Token:
+        is_clause = token.token_type in _CLAUSE_WORDS and token.text.lower() not in called
+        return added(token, (TokenType.VAR, "all"))[0] if is_clause else token
+
+    return list(map(plain, tokens))
 
 
 def refuse_stars_in_expressions(select: exp.Select, refuse: Refuse) -> None:

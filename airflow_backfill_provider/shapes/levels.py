@@ -10,6 +10,7 @@ is parsed as the equivalent ``SELECT``. What a step may have beyond that is its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import RELATION
+from airflow_backfill_provider.shapes.pipe_operators import Operator, equivalent_select
 from airflow_backfill_provider.shapes.query_text import ONE_SELECT, QueryText, one_line
 from airflow_backfill_provider.shapes.token_lists import (
     added,
@@ -40,10 +42,12 @@ class LevelRules:
     :param unsupported: returns the error for a construct that no query of the shape may have.
     :param operators: the pipe operators that only this shape allows, by name in lower case. Each function gets the
         operator's first token, the other tokens, and the tokens of the relation, and returns the equivalent SELECT.
+    :param relation: the name of the only relation that the steps may read; empty if they may read any.
     """
 
     unsupported: Callable[[str], InvalidJobError]
-    operators: Mapping[str, Callable[[Token, list[Token], list[Token]], list[Token]]] = field(default_factory=dict)
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    relation: str = RELATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,18 @@ def query_levels(query: QueryText, rules: LevelRules) -> tuple[Level, ...]:
     :returns: its levels; the first one reads the upstream, each other one the level before it.
     :raises InvalidJobError: if it is not a chain of levels over the upstream, or cannot be parsed.
     """
+    with syntax_errors():
+        chain = Chain(query.text, rules)
+        levels = tuple(chain.levels_of(one_statement(query.tokens), {}))
+        chain.require_all_read()
+        return levels
+
+
+@contextmanager
+def syntax_errors() -> Iterator[None]:
+    """Raise :class:`InvalidJobError` for the errors of the parser."""
     try:
-        return _levels(query.text, list(query.tokens), rules)
+        yield
     except InvalidJobError:
         raise
     except SqlglotError as error:
@@ -117,36 +131,71 @@ def query_levels(query: QueryText, rules: LevelRules) -> tuple[Level, ...]:
         raise InvalidJobError("the query has a syntax error: it cannot be parsed") from None
 
 
-def _levels(text: str, tokens: list[Token], rules: LevelRules) -> tuple[Level, ...]:
+def one_statement(tokens: Sequence[Token]) -> list[Token]:
+    """
+    Return the tokens of a query without closing semicolons.
+
+    :raises InvalidJobError: if they are several statements, or parentheses do not match.
+    """
     end = next((index for index, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON), len(tokens))
     if any(token.token_type != TokenType.SEMICOLON for token in tokens[end:]):
         raise InvalidJobError(ONE_SELECT)
     if sum(depth_step(token) for token in tokens):
         raise InvalidJobError("the query has a syntax error: parentheses do not match")
-    chain = _Chain(text, rules)
-    levels = tuple(chain.levels_of(tokens[:end], {}))
-    if chain.unread:
-        raise rules.unsupported(f"WITH {min(chain.unread)}, which is never read,")
-    return levels
+    return list(tokens[:end])
 
 
 @dataclass(frozen=True, slots=True)
-class _CommonTable:
+class CommonTable:
     """A common table expression: its tokens, and the other ones that it may read."""
 
     tokens: list[Token]
-    tables: Mapping[str, _CommonTable]
+    tables: Mapping[str, CommonTable]
 
 
-class _Chain:
-    """Follows a query from its outermost SELECT down to the upstream."""
+@dataclass(frozen=True, slots=True)
+class RelationPlace:
+    """
+    The place of a SELECT where a relation stands.
+
+    :param first: the index of its first token.
+    :param last: the index of its last token, without an alias.
+    :param span: where it stands in the text.
+    :param name: its name in lower case; empty if it is nested.
+    :param inner: the subquery or the common table expression that it stands for; ``None`` if it is an upstream.
+    """
+
+    first: int
+    last: int
+    span: tuple[int, int]
+    name: str
+    inner: CommonTable | None
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is a query in parentheses."""
+        return not self.name
+
+
+class Chain:
+    """
+    Follows a query from its outermost SELECT down to the upstream.
+
+    :param text: the query's text.
+    :param rules: what the shape allows in the steps.
+    """
 
     def __init__(self, text: str, rules: LevelRules) -> None:
         self.parse = partial(_parse, text)
         self.rules = rules
-        self.unread: set[str] = set()
+        self._unread: set[str] = set()
 
-    def levels_of(self, tokens: list[Token], tables: Mapping[str, _CommonTable]) -> Iterator[Level]:
+    def require_all_read(self) -> None:
+        """Refuse common table expressions that nothing reads."""
+        if self._unread:
+            raise self.rules.unsupported(f"WITH {min(self._unread)}, which is never read,")
+
+    def levels_of(self, tokens: list[Token], tables: Mapping[str, CommonTable]) -> Iterator[Level]:
         """
         Yield the levels of a query or of a subquery, the innermost first.
 
@@ -154,7 +203,7 @@ class _Chain:
         """
         tokens = without_parentheses(tokens)
         if type_at(tokens, 0) == TokenType.WITH:
-            tables, tokens = self._with(tokens, tables)
+            tables, tokens = self.with_tables(tokens, tables)
         head, *operators = split(tokens, TokenType.PIPE_GT)
         head = without_parentheses(head)
         if type_at(head, 0) == TokenType.FROM and operators:
@@ -166,6 +215,10 @@ class _Chain:
             yield from self.levels_of(head, tables)
         else:
             raise InvalidJobError(ONE_SELECT)
+        yield from self.operators(operators)
+
+    def operators(self, operators: Sequence[list[Token]]) -> Iterator[Level]:
+        """Yield the levels of pipe operators."""
         alias = ""
         for operator in operators:
             level = self._operator(operator, alias)
@@ -173,9 +226,9 @@ class _Chain:
             # After other operators, some columns keep the name of the relation before them and others have none.
             alias = level.alias if type_at(operator, 0) in {TokenType.WHERE, TokenType.ALIAS} else ""
 
-    def _with(
-        self, tokens: list[Token], tables: Mapping[str, _CommonTable]
-    ) -> tuple[dict[str, _CommonTable], list[Token]]:
+    def with_tables(
+        self, tokens: list[Token], tables: Mapping[str, CommonTable]
+    ) -> tuple[dict[str, CommonTable], list[Token]]:
         """Return the common table expressions before a query, and the rest; each may read those before it."""
         known = dict(tables)
         index = 1
@@ -184,79 +237,81 @@ class _Chain:
             if (as_.token_type, opening.token_type) != (TokenType.ALIAS, TokenType.L_PAREN):
                 raise self.rules.unsupported("WITH in another form than WITH name AS (SELECT …)")
             closing = closing_of(tokens, index + 2)
-            known[name.text.lower()] = _CommonTable(tokens[index + 3 : closing], dict(known))
-            self.unread.add(name.text.lower())
+            known[name.text.lower()] = CommonTable(tokens[index + 3 : closing], dict(known))
+            self._unread.add(name.text.lower())
             index = closing + 1
             if type_at(tokens, index) != TokenType.COMMA:
                 return known, tokens[index:]
             index += 1
 
-    def _select(
-        self, tokens: list[Token], tables: Mapping[str, _CommonTable], *, is_piped: bool = False
-    ) -> Iterator[Level]:
-        """Yield the levels of a SELECT with its FROM."""
-        at = _from_index(tokens, self.rules)
-        relation = tokens[at + 1]
+    def place_of(self, tokens: list[Token], first: int, tables: Mapping[str, CommonTable]) -> RelationPlace:
+        """
+        Return the relation that begins at a token.
+
+        :param first: the index of the token.
+        :param tables: the common table expressions that the query may read.
+        """
+        relation = tokens[first]
         name = relation.text.lower()
-        read = (relation.start, relation.end + 1)
-        is_nested = relation.token_type == TokenType.L_PAREN
-        is_common = name in tables and type_at(tokens, at + 2) not in {TokenType.DOT, TokenType.L_PAREN}
-        if is_nested:
-            closing = closing_of(tokens, at + 1)
-            yield from self.levels_of(tokens[at + 2 : closing], tables)
-            read = (relation.start, tokens[closing].end + 1)
-            tokens = [*tokens[: at + 1], *added(relation, (TokenType.VAR, RELATION)), *tokens[closing + 1 :]]
-        elif is_common:
-            self.unread.discard(name)
-            yield from self.levels_of(tables[name].tokens, tables[name].tables)
+        if relation.token_type == TokenType.L_PAREN:
+            closing = closing_of(tokens, first)
+            inner = CommonTable(tokens[first + 1 : closing], tables)
+            return RelationPlace(first, closing, (relation.start, tokens[closing].end + 1), "", inner)
+        span = (relation.start, relation.end + 1)
+        if name in tables and type_at(tokens, first + 1) not in {TokenType.DOT, TokenType.L_PAREN}:
+            self._unread.discard(name)
+            return RelationPlace(first, first, span, name, tables[name])
+        return RelationPlace(first, first, span, name, None)
+
+    def level(self, tokens: list[Token], place: RelationPlace, *, at: int, is_piped: bool) -> Level:
+        """
+        Return the level of a SELECT over one relation.
+
+        :param place: the relation.
+        :param at: the index of FROM.
+        :param is_piped: as in :class:`Level`.
+        """
+        if place.is_nested:
+            named = added(tokens[place.first], (TokenType.VAR, RELATION))
+            tokens = [*tokens[: place.first], *named, *tokens[place.last + 1 :]]
         select = self.parse(tokens)
-        table = _only_relation(select, name if is_common else RELATION, self.rules)
+        is_read = place.inner is None
+        table = _only_relation(select, place.name if place.name and not is_read else RELATION, self.rules)
         is_named = bool(table.alias)
-        yield Level(
+        return Level(
             select=select,
             tokens=tuple(tokens),
-            alias="" if is_nested and not is_named else table.alias_or_name,
-            reads=None if is_nested or is_common else (relation.start, relation.end + 1, is_named),
+            alias="" if place.is_nested and not is_named else table.alias_or_name,
+            reads=(*place.span, is_named) if is_read else None,
             end_of_list=tokens[-1].end + 1 if is_piped else tokens[at].start,
             is_piped=is_piped,
-            span=(tokens[0].start, max(tokens[-1].end + 1, read[1])),
-            relation=read,
+            span=(tokens[0].start, max(tokens[-1].end + 1, place.span[1])),
+            relation=place.span,
         )
+
+    def _select(
+        self, tokens: list[Token], tables: Mapping[str, CommonTable], *, is_piped: bool = False
+    ) -> Iterator[Level]:
+        """Yield the levels of a SELECT with its FROM."""
+        at = from_index(tokens, self.rules)
+        place = self.place_of(tokens, at + 1, tables)
+        if place.inner is not None:
+            yield from self.levels_of(place.inner.tokens, place.inner.tables)
+        yield self.level(tokens, place, at=at, is_piped=is_piped)
 
     def _operator(self, tokens: list[Token], alias: str) -> Level:
         """Return the SELECT that is equivalent to a pipe operator."""
-        if not tokens:
-            raise InvalidJobError("the query has a syntax error: nothing follows |>")
-        first, rest = tokens[0], tokens[1:]
-        source = added(first, (TokenType.FROM, "FROM"), (TokenType.VAR, RELATION))
-        star = added(first, (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"))
-        end_of_list = None
-        match first.token_type, first.text.lower():
-            case TokenType.SELECT, _:
-                if any(token.token_type in {TokenType.FROM, TokenType.WHERE} for _, token in outermost(rest)):
-                    raise self.rules.unsupported("|> SELECT with more than expressions")
-                written = [*tokens, *source]
-                end_of_list = tokens[-1].end + 1
-            case TokenType.WHERE, _:
-                written = [*star, *source, *tokens]
-            case _, "extend":
-                written = [*star, *added(first, (TokenType.COMMA, ",")), *rest, *source]
-            case _, "set":
-                written = [*star, *_replaced(first, rest), *source]
-            case _, "drop":
-                written = [*star, *added(first, (TokenType.EXCEPT, "EXCEPT"), (TokenType.L_PAREN, "(")), *rest]
-                written += [*added(first, (TokenType.R_PAREN, ")")), *source]
-            case TokenType.ALIAS, _ if len(rest) == 1:
-                written = [*star, *source]
-                alias = rest[0].text
-            case _, name if name in self.rules.operators:
-                written = self.rules.operators[name](first, rest, source)
-            case _:
-                raise self.rules.unsupported(f"the pipe operator {first.text.upper()}")
+        written = equivalent_select(tokens, self.rules.unsupported, self.rules.operators)
+        first, end = tokens[0], tokens[-1].end + 1
         select = self.parse(written)
         _only_relation(select, RELATION, self.rules)
-        span = (first.start, tokens[-1].end + 1)
-        return Level(select=select, tokens=tuple(written), alias=alias, end_of_list=end_of_list, span=span)
+        return Level(
+            select=select,
+            tokens=tuple(written),
+            alias=tokens[1].text if first.token_type == TokenType.ALIAS else alias,
+            end_of_list=end if first.token_type == TokenType.SELECT else None,
+            span=(first.start, end),
+        )
 
 
 def _parse(text: str, tokens: list[Token]) -> exp.Select:
@@ -270,14 +325,26 @@ def _only_relation(select: exp.Select, relation: str, rules: LevelRules) -> exp.
     tables = list(select.find_all(exp.Table))
     if len(tables) != 1 or select.args.get("joins"):
         raise rules.unsupported("joins and subqueries" if len(tables) > 1 else f"a query without FROM {RELATION}")
-    table = tables[0]
-    if table.name.lower() != relation or table.args.get("db") or not isinstance(table.this, exp.Identifier):
-        raise InvalidJobError(f"the query reads {table.sql()!r}; it may read {RELATION} only")
+    require_plain_table(tables[0], relation, rules)
+    return tables[0]
+
+
+def require_plain_table(table: exp.Table, relation: str, rules: LevelRules) -> None:
+    """
+    Refuse another relation than one, and one in another form than its name and an alias.
+
+    :param relation: the name that it must have in lower case, unless the rules allow any.
+    :raises InvalidJobError: with the relation.
+    """
+    readable = rules.relation or table.name
+    is_other = table.name.lower() != relation and (bool(rules.relation) or not table.name)
+    if is_other or table.args.get("db") or not isinstance(table.this, exp.Identifier):
+        may = f"it may read {RELATION} only" if rules.relation else "it may read the names under upstreams only"
+        raise InvalidJobError(f"the query reads {table.sql()!r}; {may}")
     extras = {name for name, value in table.args.items() if value and name not in {"this", "alias"}}
     alias = table.args.get("alias")
     if extras or (alias is not None and alias.args.get("columns")):
-        raise InvalidJobError(f"the query must read plain {RELATION}, without {', '.join(sorted(extras)) or 'columns'}")
-    return table
+        raise InvalidJobError(f"the query must read plain {readable}, without {', '.join(sorted(extras)) or 'columns'}")
 
 
 def _outputs(
@@ -306,23 +373,15 @@ def _outputs(
     return tuple(columns), frozenset(without) if has_star else None, frozenset(names - {""})
 
 
-def _from_index(tokens: Sequence[Token], rules: LevelRules) -> int:
-    """Return the index of the outermost FROM."""
+def from_index(tokens: Sequence[Token], rules: LevelRules) -> int:
+    """
+    Return the index of the outermost FROM.
+
+    :raises InvalidJobError: if there is none, or nothing follows it.
+    """
     for index, token in outermost(tokens[:-1]):
         if token.token_type == TokenType.FROM:
             return index
     if tokens[-1].token_type == TokenType.FROM:
         raise InvalidJobError("the query has a syntax error: nothing follows FROM")
     raise rules.unsupported(f"a query without FROM {RELATION}")
-
-
-def _replaced(first: Token, assignments: list[Token]) -> list[Token]:
-    """Return ``REPLACE (expression AS column, …)`` for ``SET column = expression, …``."""
-    written = added(first, (TokenType.REPLACE, "REPLACE"), (TokenType.L_PAREN, "("))
-    for number, assignment in enumerate(split(assignments, TokenType.COMMA)):
-        if type_at(assignment, 1) != TokenType.EQ:
-            raise InvalidJobError("the query has a syntax error: |> SET needs column = expression")
-        if number:
-            written += added(first, (TokenType.COMMA, ","))
-        written += [*assignment[2:], *added(first, (TokenType.ALIAS, "AS")), assignment[0]]
-    return [*written, *added(first, (TokenType.R_PAREN, ")"))]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.expressions import names_of
+from airflow_backfill_provider.shapes.expressions import without_clause_words
 from airflow_backfill_provider.shapes.full.reading import grains
 from airflow_backfill_provider.shapes.full.refusals import refused, unsupported
 from airflow_backfill_provider.shapes.functions import GENERATORS, NON_DETERMINISTIC, refuse_other_functions
@@ -16,11 +16,6 @@ from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS
 from airflow_backfill_provider.shapes.token_lists import added, type_at
 
 _GRAINS = frozenset({TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS})
-_CLAUSES = frozenset(
-    {TokenType.INTERSECT, TokenType.JOIN, TokenType.PIVOT, TokenType.UNION, TokenType.UNPIVOT, TokenType.USING}
-)
-"""Words before a parenthesis, in clauses that only these queries have."""
-
 _GROUPINGS = frozenset({"grouping", "grouping_id"})
 _OF_WINDOWS = frozenset({"session_window", "unnest", "variant_explode", "variant_explode_outer", "window_time"})
 PLAIN_GENERATORS = GENERATORS - _OF_WINDOWS - {"window"}
@@ -41,12 +36,9 @@ def refuse_functions(tokens: Sequence[Token], trees: Sequence[exp.Query]) -> Non
     if len(lists) != sum(map(grains, trees)):
         # Elsewhere, a word such as ROLLUP is the name of a function, and anybody can define one.
         raise unsupported("ROLLUP, CUBE or GROUPING SETS in another place than GROUP BY")
-    called = {name for tree in trees for call in tree.find_all(exp.Func) for name in names_of(call)}
-    clauses = [index for index, token in enumerate(tokens) if _is_clause(token, called)]
-    keywords = {*lists, *clauses}
-    plain = [
-        added(token, (TokenType.VAR, "all"))[0] if index in keywords else token for index, token in enumerate(tokens)
-    ]
+    plain = without_clause_words(tokens, trees)
+    for index in lists:
+        plain[index] = added(tokens[index], (TokenType.VAR, "all"))[0]
     refuse_other_functions(plain, FULL_FUNCTIONS, _other_function)
 
 
@@ -55,11 +47,6 @@ def _begins_list(tokens: Sequence[Token], index: int) -> bool:
     before, after = type_at(tokens, index - 1), type_at(tokens, index + 1)
     is_list = after == TokenType.L_PAREN or before == TokenType.WITH
     return tokens[index].token_type in _GRAINS and is_list and before != TokenType.DOT
-
-
-def _is_clause(token: Token, called: Collection[str]) -> bool:
-    """Return whether a token begins a clause, and is not the name of a function, as these words may be to Spark."""
-    return token.token_type in _CLAUSES and token.text.lower() not in called
 
 
 def _other_function(name: str) -> InvalidJobError:

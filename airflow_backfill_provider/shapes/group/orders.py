@@ -39,7 +39,17 @@ def require_orders(steps: Sequence[Step], key: Sequence[str]) -> None:
     :param key: the upstream's key columns.
     :raises InvalidJobError: with the call, and what to write instead.
     """
-    identity: Identity | None = tuple(frozenset({column(name)}) for name in key)
+    require_identified_orders(steps, tuple(frozenset({column(name)}) for name in key), key)
+
+
+def require_identified_orders(steps: Sequence[Step], identity: Identity | None, key: Sequence[str]) -> None:
+    """
+    Refuse calls whose result depends on the order of rows.
+
+    :param identity: what identifies a row that the first step reads; ``None`` if nothing does.
+    :param key: the same for messages.
+    :raises InvalidJobError: with the call, and what to write instead.
+    """
     for step in steps:
         of_groups = identity if step.group is None else tuple(frozenset({found.meaning}) for found in step.group)
         for call in step.calls:

@@ -39,7 +39,8 @@ from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
 from airflow_backfill_provider.shapes.group.steps import (
     Step,
     aggregate_operator,
-    refuse_words,
+    refuse_grains,
+    refuse_joins,
     require_divided,
     step_of,
 )
@@ -270,7 +271,8 @@ def check_group_query(text: str) -> GroupQuery:
         syntax error.
     """
     query = read_query(text)
-    refuse_words(query.tokens)
+    refuse_joins(query.tokens)
+    refuse_grains(query.tokens)
     refuse_other_functions(query.tokens, GROUP_FUNCTIONS, other_function)
     levels = query_levels(query, _RULES)
     for level in levels:

@@ -78,19 +78,28 @@ class Step:
         return found
 
 
-def refuse_words(tokens: Sequence[Token]) -> None:
+def refuse_joins(tokens: Sequence[Token]) -> None:
     """
-    Refuse joins, and groups of several grains at once.
+    Refuse joins.
+
+    :raises InvalidJobError: with the clause.
+    """
+    for index, token in enumerate(tokens):
+        # After a dot, any word is a name.
+        if token.token_type == TokenType.JOIN and type_at(tokens, index - 1) != TokenType.DOT:
+            raise unsupported("JOIN")
+
+
+def refuse_grains(tokens: Sequence[Token]) -> None:
+    """
+    Refuse groups of several grains at once.
 
     :raises InvalidJobError: with the clause.
     """
     for index, token in enumerate(tokens):
         before, after = type_at(tokens, index - 1), type_at(tokens, index + 1)
-        if before == TokenType.DOT:
-            continue  # a name
-        if token.token_type == TokenType.JOIN:
-            raise unsupported("JOIN")
-        if token.token_type in _GRAINS and (after == TokenType.L_PAREN or before == TokenType.WITH):
+        is_list = after == TokenType.L_PAREN or before == TokenType.WITH
+        if token.token_type in _GRAINS and is_list and before != TokenType.DOT:
             raise unsupported(_GRAINS[token.token_type])
 
 

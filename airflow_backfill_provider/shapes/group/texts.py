@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_backfill_provider.core.job.sql import quote
+from airflow_backfill_provider.shapes.edits import Edit, edited
 from airflow_backfill_provider.shapes.group.steps import Step
 from airflow_backfill_provider.shapes.group.units import AddedColumn, Units
 from airflow_backfill_provider.shapes.levels import Level
 
 _TOUCHED = "backfill_touched"
 """The name of the relation with units in a slice."""
-
-Edit = tuple[int, int, str]
-"""A change of a text: start, end, and what stands there instead."""
 
 
 def query_text(text: str, steps: Sequence[Step], relation: str, added: Iterable[AddedColumn]) -> str:
@@ -31,7 +29,7 @@ def query_text(text: str, steps: Sequence[Step], relation: str, added: Iterable[
     :param relation: name of the relation to read instead of ``upstream``; quoted here.
     :param added: hidden columns to add.
     """
-    return _edited(text, _edits(text, steps, relation, added))
+    return edited(text, _edits(text, steps, relation, added))
 
 
 def slice_text(
@@ -54,7 +52,7 @@ def slice_text(
     else:
         at = _after_relation(steps[units.first])
         edit = (at, at, f" {join} ")
-    return _edited(text, [edit, *_edits(text, steps, relation, units.added)])
+    return edited(text, [edit, *_edits(text, steps, relation, units.added)])
 
 
 def unit_text(
@@ -131,7 +129,7 @@ def _after_relation(step: Step) -> int:
         raise TypeError("a pipe operator reads the step before it")
     tokens = [token for token in level.tokens if level.relation[1] <= token.start < step.input_end]
     if where is not None:
-        begin = next(index for index, token in enumerate(tokens) if token.text.upper() == "WHERE")
+        begin = next((index for index, token in enumerate(tokens) if token.text.upper() == "WHERE"), len(tokens))
         tokens = tokens[:begin]
     return tokens[-1].end + 1 if tokens else level.relation[1]
 
@@ -168,10 +166,3 @@ def _as_groups(level: Level) -> Iterator[Edit]:
 
 def _before_operator(text: str, level: Level) -> int:
     return text.rindex("|>", 0, level.span[0])
-
-
-def _edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with some edits, which do not overlap; at one place, the first one comes first."""
-    for start, end, written in sorted(edits, key=lambda edit: edit[:2])[::-1]:
-        text = text[:start] + written + text[end:]
-    return text
