@@ -27,7 +27,7 @@ MUTANTS = (
         file="airflow_backfill_provider/spark/touched_units.py",
         old='return f"({condition} OR {name} IS NULL)" if self.has_nulls else condition',
         new="return condition",
-        killers=(f"{UNIT_CHANGES}::test_files_that_have_other_units_only_are_not_opened[DATE]",),
+        killers=(f"{UNIT_CHANGES}::test_files_that_have_other_units_only_are_not_opened[dates]",),
         spark=True,
     ),
     Mutant(

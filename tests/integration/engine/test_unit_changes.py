@@ -122,7 +122,7 @@ def test_the_whole_view_is_one_unit_if_no_columns_identify_it(view: Materialized
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        ("DATE", ["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'2026-01-03'"]),
+        pytest.param("DATE", [f"DATE'2026-01-0{day}'" for day in (1, 2, 3)], id="dates"),
         exhaustive("BIGINT", ["-9223372036854775808L", "-5L", "9223372036854775807L"], name="numbers"),
         exhaustive(
             "TIMESTAMP",
