@@ -21,7 +21,8 @@ from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
 from airflow_backfill_provider.engine.expected import expected_rows, vnode_of, vnode_of_unit
 from airflow_backfill_provider.shapes import query_of, row_units_of
-from airflow_backfill_provider.shapes.queries import JobQuery, Units
+from airflow_backfill_provider.shapes.job_query import JobQuery
+from airflow_backfill_provider.shapes.queries import Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
 from airflow_backfill_provider.spark.query import run_query

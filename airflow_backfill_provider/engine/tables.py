@@ -18,7 +18,7 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of, row_units_of
 from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.queries import JobQuery
+from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.sources import Source, open_source, reader_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.catalog import Catalogs

@@ -18,7 +18,8 @@ from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
-from airflow_backfill_provider.core.job.definition import encoded_key, require_parallelism
+from airflow_backfill_provider.core.job.definition import require_parallelism
+from airflow_backfill_provider.core.job.restriction import encoded_key
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
 from airflow_backfill_provider.core.kinds import SHAPES, ShapeLimits
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder

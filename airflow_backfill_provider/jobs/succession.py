@@ -257,8 +257,7 @@ def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
 
     Nobody reads its view, so changes may wait until it is finished, if a strategy can read the upstream that way.
     """
-    fields = {name: getattr(job, name) for name in type(job).model_fields}
-    elsewhere = {**fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
+    elsewhere = {**job.fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
     try:
         hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})
         choose_strategy(hidden, upstream, upstream.at())

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of

@@ -26,7 +26,7 @@ KINDS.register(Full())
 
 def shape_of(job: BackfillJob) -> Shape:
     """Return the shape of a job's query."""
-    return KINDS.named(kinds.shape_of(job.query, job.refresh).name)
+    return KINDS.named(kinds.shape_of_job(job).name)
 
 
 def query_of(job: BackfillJob) -> ShapedQuery:

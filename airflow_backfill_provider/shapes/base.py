@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.job.definition import BackfillJob
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-    from airflow_backfill_provider.shapes.queries import JobQuery, ShapedQuery
+    from airflow_backfill_provider.shapes.job_query import JobQuery
+    from airflow_backfill_provider.shapes.queries import ShapedQuery
     from airflow_backfill_provider.spark.job_rows import JobRows
     from airflow_backfill_provider.spark.net_changes import MeasuredChanges
     from airflow_backfill_provider.spark.view import MaterializedView
@@ -269,6 +270,12 @@ class Shape(ABC):
         """
         del text
         return False
+
+    takes_upstreams: ClassVar[bool] = False
+    """
+    Whether a query may read the tables of a job with ``upstreams``; then it is a
+    :class:`~airflow_backfill_provider.shapes.several.QueryOverSeveral`.
+    """
 
     @abstractmethod
     def query(self, text: str) -> ShapedQuery:

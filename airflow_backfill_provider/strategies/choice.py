@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
-from airflow_backfill_provider.core.kinds import JobShape, ShapeLimits, may_read_units, shape_of
+from airflow_backfill_provider.core.kinds import JobShape, ShapeLimits, may_read_units, shape_of_job
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
@@ -38,7 +38,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     :param described: the upstream as of the offset to choose by.
     :raises InvalidJobError: if none fits.
     """
-    shape = shape_of(job.query, job.refresh)
+    shape = shape_of_job(job)
     _require_changes(job, shape, upstream, described)
     inputs = StrategyInputs.of(job, upstream, described)
     suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]

@@ -27,7 +27,8 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
     from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
     from airflow_backfill_provider.core.epoch.settings import JobSettings
     from airflow_backfill_provider.core.job.definition import BackfillJob

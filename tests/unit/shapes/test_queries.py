@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.shapes.queries import JobQuery, QueryLineage, ShapedQuery
+from airflow_backfill_provider.shapes.job_query import JobQuery
+from airflow_backfill_provider.shapes.queries import QueryLineage, ShapedQuery
 from tests.builders import job_of
 
 
