@@ -95,7 +95,13 @@ def require_possible(job: BackfillJob) -> None:
 def _reads_former_table(successor: Successor, store: BackfillStore, upstream: Source) -> bool:
     """Return whether a successor was created on another table than the one at the upstream's location now."""
     theirs = store_of(successor, store)
-    return theirs.created() and theirs.settings().upstream.table_id != upstream.at().table_id
+    if not theirs.created():
+        return False
+    settings = theirs.settings()
+    found = {name: open_source(job, store.storage_options) for name, job in settings.definition.others.items()}
+    return settings.upstream.table_id != upstream.at().table_id or any(
+        settings.others[name].table_id != source.at().table_id for name, source in found.items()
+    )
 
 
 def create_successor(
@@ -154,7 +160,13 @@ def hand_over(
     written = commit.view_version
     if written is None:
         written = DeltaLog(location, store.storage_options).newest().version
-    first_rows = FirstRows(point=newest.upstream.end, location=location, version=written, folder=successor.folder)
+    first_rows = FirstRows(
+        point=newest.upstream.end,
+        location=location,
+        version=written,
+        folder=successor.folder,
+        others={name: window.end for name, window in newest.others.items()},
+    )
     follower = following(
         settings,
         SettingsChange.HAND_OVER,

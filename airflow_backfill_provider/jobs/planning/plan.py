@@ -21,8 +21,9 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.chain import require_finished
+from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
+from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -99,9 +100,10 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     :raises BackfillError: if the definition or the upstream cannot be used; an unfinished view is no upstream yet.
     """
     job, upstream = backfill.job, backfill.upstream
-    described = upstream.at()
-    require_finished(described.view, backfill.storage_options)
-    resolved = creation.resolve_upstream(job, described)
+    seen = look(job, upstream, backfill.storage_options, utc_now)
+    described = seen.described
+    resolved = resolve_upstream(job, described, seen.others)
+    require_changes_of_all(job, resolved, seen.several)
     created = backfill.store.created()
     if created:
         settings = backfill.require_created()
