@@ -26,9 +26,9 @@ from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair
-from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.epoch.stages import STAGES
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
 from airflow_backfill_provider.core.job.upstream import KeyColumn

@@ -60,9 +60,7 @@ class LookupQuery(QueryOverSeveral):
     def resolved(self, tables: Tables) -> Self:
         if self.value not in tables[self.dimension].types:
             raise InvalidJobError(f"query: {self.dimension} has no column {self.value}")
-        return type(self)(
-            self.text, self.lead, self.dimension, self.reference, self.key, self.value, dict(tables)
-        )
+        return type(self)(self.text, self.lead, self.dimension, self.reference, self.key, self.value, dict(tables))
 
     def used_columns(self) -> Mapping[str, Sequence[str]]:
         return {self.lead: ("id", self.reference), self.dimension: (self.key, self.value)}

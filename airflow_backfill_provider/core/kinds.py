@@ -273,7 +273,7 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL, upstreams: Coll
 
 
 NO_SHAPE_OF_SEVERAL = (
-    "no view can read several upstreams like that yet; make a view of each table first, or name one table under upstream"
+    "no shape reads several upstreams yet; join the tables into one first, and name that one under upstream"
 )
 """Why a job with ``upstreams`` is refused, if no shape with its ``refresh`` takes them."""
 

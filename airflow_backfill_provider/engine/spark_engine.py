@@ -105,12 +105,15 @@ class SparkEngine:
                 rows = job_rows.empty()
             else:
                 rows = job_rows.at(offset)
-            self._tables.writer(job, shape_of_job(job).name, upstream, job_rows).check(
-                rows, job.table_properties
-            )
+            self._tables.writer(job, shape_of_job(job).name, upstream, job_rows).check(rows, job.table_properties)
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
+            for name, other in self._tables.others(job, upstream).items():
+                begin = upstream.others[name].point.offset
+                expected = other.source.row_count(begin)
+                if not other.rows.reader.keys_are_unique and expected <= CHECKED_AT_CREATION:
+                    other.rows.measure_chunk(other.rows.at(begin), expected=expected)
 
     def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
         """
@@ -295,5 +298,6 @@ class SparkEngine:
             older=older,
             reader=self._tables.reader(job, upstream),
             placed=self._tables.placed(settings, upstream),
+            others={name: other.rows.reader for name, other in self._tables.others(job, settings.upstream).items()},
         )
         return compare_sides(sides, vnodes)

@@ -104,6 +104,16 @@ class Backfill:
         # A rebuild may find the table of this name at another location, so the source is not kept.
         return open_source(self.store.settings().definition.upstream, self.storage_options)
 
+    @property
+    def others(self) -> Mapping[str, Source]:
+        """
+        The upstreams beside the one that leads, by their names in the query; none for most jobs.
+
+        :raises JobNotCreatedError: as :attr:`upstream`.
+        """
+        job = self.job if self.job.is_placed or not self.job.others else self.store.settings().definition
+        return {name: open_source(found, self.storage_options) for name, found in job.others.items()}
+
     @cached_property
     def _upstream_of_definition(self) -> Source:
         return open_source(self.job.upstream, self.storage_options)

@@ -114,8 +114,8 @@ def require_kept(others: Mapping[str, Seen], choice: StrategyChoice) -> None:
         if choice.strategy.ends_windows and kept is not None and kept < needed:
             raise InvalidJobError(
                 f"upstreams.{name}: the backfill takes about {duration(needed.total_seconds())}, and "
-                f"{seen.source.location} keeps changes for {duration(kept.total_seconds())}; keep them longer, or raise "
-                "the rate limit"
+                f"{seen.source.location} keeps changes for {duration(kept.total_seconds())}; keep them longer, or "
+                "raise the rate limit"
             )
 
 
@@ -133,8 +133,8 @@ def _at(name: str, source: Source, instant: dt.datetime, storage_options: Storag
     if offset is None:
         source.at()
         raise UpstreamError(
-            f"upstreams.{name}: {source.location} has nothing that is as old as {instant:%Y-%m-%d %H:%M:%S} UTC, by the "
-            "times of its commits; wait until then, or set this machine's clock"
+            f"upstreams.{name}: by the times of its commits, {source.location} has nothing that is as old as "
+            f"{instant:%Y-%m-%d %H:%M:%S} UTC; wait until it has, or set this machine's clock"
         )
     described = source.at(offset)
     require_finished(described.view, storage_options)

@@ -30,6 +30,7 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.choice import choose_strategy

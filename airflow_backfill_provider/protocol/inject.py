@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, MaterializedViewError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import may_wait

@@ -85,9 +85,7 @@ def other_windows(
     if described.offset < newest:
         instant = min(instant, lead.watermark(described.offset))
     looked = _Looked(inputs, None if rests else instant, storage_options)
-    opened = {
-        name: open_source(definition, storage_options) for name, definition in settings.definition.others.items()
-    }
+    opened = {name: open_source(definition, storage_options) for name, definition in settings.definition.others.items()}
     windows = {name: looked.window(name, opened[name], settings.others[name]) for name in settings.others}
     return OtherWindows(
         instant=instant,

@@ -63,7 +63,7 @@ class QueryOverSeveral(ShapedQuery):
         """Return the columns of each upstream that an epoch reads, its key among them or not."""
 
     def images(self) -> Mapping[str, Sequence[str]]:
-        """Return for each upstream the columns of which the writer needs the values before a change; by default none."""
+        """Return by upstream the columns of which the writer needs the values before a change."""
         return {}
 
     @abstractmethod
@@ -80,6 +80,7 @@ class QueryOverSeveral(ShapedQuery):
 
     def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
         """Refuse: a query over several upstreams is rendered by :meth:`text_over`."""
+        del key, upstream_names
         raise TypeError(f"a query over {', '.join(self.relations)} cannot read {relation} alone")
 
 

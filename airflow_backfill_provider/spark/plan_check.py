@@ -65,9 +65,7 @@ def explainable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _with_harmless_names(value, key) for key, value in schema.items()}
 
 
-def require_announced_plan(
-    explained: str, relation: str, nodes: Collection[str], others: Collection[str] = ()
-) -> None:
+def require_announced_plan(explained: str, relation: str, nodes: Collection[str], others: Collection[str] = ()) -> None:
     """
     Refuse a query that reads anything but some relations, or does anything that its shape did not announce.
 

@@ -124,7 +124,10 @@ def require_checked(
     :param others: those of the other upstreams, by their names.
     :raises InvalidJobError: as :func:`run_query`.
     """
-    asked = query.over("rows", {name: f"rows_{number}" for number, name in enumerate(query.others)}), query.upstream_names
+    asked = (
+        query.over("rows", {name: f"rows_{number}" for number, name in enumerate(query.others)}),
+        query.upstream_names,
+    )
     # Parts of a chunk are written by threads of one session, and other threads need paths again after the check.
     with _checking:
         known = _checked.setdefault(spark, set())

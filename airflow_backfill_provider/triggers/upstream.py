@@ -28,9 +28,9 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.window import UpstreamWindow
     from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
     from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.epoch.window import UpstreamWindow
     from airflow_backfill_provider.core.job.definition import BackfillJob
     from airflow_backfill_provider.jobs.backfill import Backfill
     from airflow_backfill_provider.lake.log.version_watch import VersionsWatch

@@ -44,9 +44,11 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
     :param settings: the job's settings.
     """
     # A job that begins after a point of the upstream's history stays at this point.
-    known: Sequence[dict[str, Any]] = [
-        {"mark": window.mark, "watermark": window.watermark} for window in previous.windows
-    ] if previous else [{"mark": _mark_at_start(settings, window.relation)} for window in barrier.windows]
+    known: Sequence[dict[str, Any]] = (
+        [{"mark": window.mark, "watermark": window.watermark} for window in previous.windows]
+        if previous
+        else [{"mark": _mark_at_start(settings, window.relation)} for window in barrier.windows]
+    )
     nothing = _without(barrier, (), why=why)
     return nothing.model_copy(
         update={

@@ -40,6 +40,7 @@ from airflow_backfill_provider.core.job.rate_limit import (
     require_target_of_auto,
 )
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.table_properties import require_allowed_properties
 from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
@@ -55,7 +56,6 @@ from airflow_backfill_provider.core.job.upstreams import (
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
 from airflow_backfill_provider.core.refresh import NO_AUTO, Refresh
-from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 
 MAX_VNODE_COUNT = 32_768

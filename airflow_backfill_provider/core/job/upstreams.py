@@ -93,7 +93,7 @@ def require_different_tables(upstreams: Mapping[str, UpstreamDefinition]) -> Non
         for place in sorted(filter(None, {upstream.catalog_table, upstream.location})):
             if (other := seen.setdefault(place, name)) != name:
                 raise InvalidJobError(
-                    f"upstreams: {other} and {name} are one table, {place}; name it once, and read it twice in the query"
+                    f"{other} and {name} are one table, {place}; name it once, and read it twice in the query"
                 )
 
 
@@ -127,7 +127,7 @@ def length_of_name(path: tuple[int | str, ...]) -> int:
 
 def written_at(path: tuple[int | str, ...], fields: Mapping[str, Any]) -> Any:
     """Return the upstream that a field's path leads into, as a definition's author wrote it; ``None`` without one."""
-    if length_of_name(path) < 2 or len(path) < 2:
+    if not path or path[0] != "upstreams":
         return fields.get("upstream")
     upstreams = fields.get("upstreams")
-    return upstreams.get(path[1]) if isinstance(upstreams, Mapping) else None
+    return upstreams.get(path[1]) if isinstance(upstreams, Mapping) and path[1:] else None

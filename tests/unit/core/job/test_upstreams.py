@@ -94,7 +94,10 @@ def test_tables_that_are_named_in_a_catalog_are_placed_each():
             {"upstreams": {"orders": ORDERS, "customers": CUSTOMERS, "countries": {"path": "/lake/c", "key": ["id"]}}},
             "upstreams: the query does not read countries",
         ),
-        ({"upstreams": {"orders": ORDERS, "customers": {"path": "/lake/customers"}}}, "upstreams.customers.key: is req"),
+        (
+            {"upstreams": {"orders": ORDERS, "customers": {"path": "/lake/customers"}}},
+            "upstreams.customers.key: is req",
+        ),
         ({"upstreams": {"orders": ORDERS, "customers": {**CUSTOMERS, "keys": 1}}}, "upstreams.customers.keys: unknown"),
         (
             {"upstreams": {"orders": ORDERS, "customers": {"postgres": {"key": ["id"], "tables": 1}}}},
@@ -102,7 +105,7 @@ def test_tables_that_are_named_in_a_catalog_are_placed_each():
         ),
         ({"upstreams": {"orders": ORDERS, "customers": {**CUSTOMERS, "key": [7]}}}, "upstreams.customers.key.0: "),
         ({"upstreams": ["orders"]}, "upstreams: Input should be a valid dictionary"),
-        ({"refresh": "full"}, "query: no view can read several upstreams like that yet"),
+        ({"refresh": "full"}, "query: no shape reads several upstreams yet"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(changes, said):
@@ -115,5 +118,8 @@ def test_one_upstream_cannot_be_told_to_lead():
 
 
 def test_without_a_shape_that_takes_several_a_job_is_refused():
-    with shape_of_several(registered=False), pytest.raises(InvalidJobError, match="no view can read several upstreams"):
+    with (
+        shape_of_several(registered=False),
+        pytest.raises(InvalidJobError, match="no shape reads several upstreams yet"),
+    ):
         BackfillJob(**star(query=LOOKUP))
