@@ -7,7 +7,7 @@ Opening a job reads nothing; every method reads the current state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +21,11 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
+from airflow_backfill_provider.core.status.watchdog import changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
 from airflow_backfill_provider.jobs.chain_frontier import lacked_since
@@ -201,6 +202,7 @@ class Backfill:
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=feed,
+            other_feeds=self._read_other_feeds(settings, barriers, commits),
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
             chain=chain,
@@ -267,6 +269,19 @@ class Backfill:
         removal = files.first_removal(needed, feed.latest)
         return feed if removal is None else feed.needing(*removal)
 
+    def _read_other_feeds(
+        self, settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
+    ) -> Mapping[str, ChangeFeed]:
+        """Return what the job still needs of the upstreams beside the one that leads, by their names."""
+        feeds = {}
+        for name, created_on in settings.others.items():
+            source = open_source(settings.definition.others[name], self.storage_options)
+            read = read_up_to(settings, barriers, commits, name)
+            reached = reached_point(settings, barriers, name)
+            feed = source.change_feed(read, read, created_on=created_on, reached=reached)
+            feeds[name] = feed if settings.needs_changes else feed.without_changes()
+        return feeds
+
     def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
         """Read the results of verifications; if that fails, return the reason, so that the rest is still shown."""
         try:
@@ -289,6 +304,7 @@ class ReadBackfill:
     :param commits: their commits.
     :param failures: the recorded failures of the newest barrier.
     :param feed: how long the changes that they have not read are kept.
+    :param other_feeds: the same of the upstreams beside the one that leads, by their names.
     :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
@@ -304,6 +320,7 @@ class ReadBackfill:
     commits: tuple[EpochCommit, ...]
     failures: tuple[EpochFailure, ...] = ()
     feed: ChangeFeed
+    other_feeds: Mapping[str, ChangeFeed] = field(default_factory=dict)
     lost_view: str = ""
     verified: VerifiedState | None = None
     verification_waits: bool = False
@@ -331,6 +348,7 @@ class ReadBackfill:
             "commits": self.commits,
             "failures": self.failures,
             "feed": self.feed,
+            "other_feeds": self.other_feeds,
             "lost_view": self.lost_view,
             "now": clock(),
             "verified": self.verified,

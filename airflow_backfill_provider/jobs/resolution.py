@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from airflow_backfill_provider.core.epoch.settings import OtherUpstream, ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
@@ -76,7 +77,7 @@ def _own(job: BackfillJob, name: str) -> frozenset[str]:
     return frozenset({*(column.column for column in upstream.key), *upstream.distribution_key})
 
 
-def _pinned(described: UpstreamDescription, used: Collection[str]) -> dict[str, object]:
+def _pinned(described: UpstreamDescription, used: Collection[str]) -> dict[str, Any]:
     """Return what is pinned about a table whose columns are used."""
     described.require_distinct(used)
     described.require_columns(used)

@@ -35,7 +35,8 @@ class ColumnOrigin:
     """
     The origin of a column of the view.
 
-    :param inputs: the upstream's columns from which it is computed.
+    :param inputs: the upstream's columns from which it is computed; of several upstreams, each after the upstream's
+        name and a dot.
     :param unchanged: whether it is one of them, unchanged.
     """
 
@@ -49,7 +50,7 @@ class QueryLineage:
     The origins of the view's columns.
 
     :param columns: column of the view → its origin.
-    :param filtered_by: the upstream's columns that decide which rows the view has.
+    :param filtered_by: the upstream's columns that decide which rows the view has, likewise.
     """
 
     columns: Mapping[str, ColumnOrigin]

@@ -93,7 +93,7 @@ def run_query(
     :raises InvalidJobError: if Spark cannot analyse the query, or if the query does more than its check found.
     """
     require_checked(spark, query, rows, others)
-    named = {_argument(number): others[name] for number, name in enumerate(query.others)}
+    named: dict[str, Any] = {_argument(number): others[name] for number, name in enumerate(query.others)}
     with query_errors():
         result = spark.sql(over_rows(query), rows=rows, **named)
         result.schema  # noqa: B018 - analyses the query now, also through Spark Connect

@@ -26,7 +26,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.log.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.moved_values import CHAR
