@@ -2,91 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import shutil
 
-import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.giving_up import all_given_up
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.job.requester import Requester
-from airflow_backfill_provider.jobs import creation
-from airflow_backfill_provider.jobs.backfill import Backfill
-from tests.builders import NOW, committed_at, write_table
-from tests.plain_engine import CountingEngine
 from tests.several import shape_of_several, star
-
-TESTER = Requester(user="tester")
-
-
-def minute(number: float) -> dt.datetime:
-    return NOW + dt.timedelta(minutes=number)
-
-
-class Shop:
-    """Orders and customers in Delta, and a view over both; every commit and every look has its minute."""
-
-    def __init__(self, folder, **fields):
-        self.folder = folder
-        self.versions = {"orders": -1, "customers": -1}
-        self.commit("orders", 0, {"id": [1, 2], "customer": [1, 2]})
-        self.commit("customers", 1, {"id": [1, 2], "name": ["a", "b"]})
-        names = ("orders", "customers")
-        job = {
-            "materialized_view": f"{folder}/view",
-            "upstreams": {name: {"path": f"{folder}/{name}", "key": ["id"]} for name in names},
-            "strategy": "no_shuffle",
-        }
-        self.job = BackfillJob(**star(**{**job, **fields}))
-        self.now = 2.0
-
-    def commit(self, table, at, columns):
-        path = f"{self.folder}/{table}"
-        arrays = {name: pa.array(values) for name, values in columns.items()}
-        write_table(path, arrays)
-        self.versions[table] += 1
-        committed_at(path, self.versions[table], minute(at))
-
-    def order(self, at, key):
-        self.commit("orders", at, {"id": [key], "customer": [1]})
-
-    def customer(self, at, key):
-        self.commit("customers", at, {"id": [key], "name": ["c"]})
-
-    @property
-    def backfill(self):
-        return Backfill(self.job)
-
-    def clock(self):
-        return minute(self.now)
-
-    def create(self):
-        backfill = self.backfill
-        return creation.create_job(
-            self.job,
-            store=backfill.store,
-            upstream=backfill.upstream,
-            engine=CountingEngine,
-            requested_by="tester",
-            clock=self.clock,
-        )
-
-    def ask(self, until=None):
-        backfill = self.backfill
-        return protocol.inject_barrier(
-            store=backfill.store, upstream=backfill.upstream, requester=TESTER, until=until, clock=self.clock
-        )
-
-    def epoch(self, until=None) -> Barrier:
-        injected = self.ask(until)
-        assert injected.barrier is not None, injected.reason
-        protocol.run_epoch(injected.barrier, store=self.backfill.store, engine=CountingEngine(), clock=self.clock)
-        return injected.barrier
+from tests.shop import Shop, minute
 
 
 def ends(barrier: Barrier) -> dict[str, int]:
