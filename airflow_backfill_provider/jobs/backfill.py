@@ -155,12 +155,14 @@ class Backfill:
 
     def require_finished_upstream(self) -> None:
         """
-        Refuse an upstream that is the view of another job and not finished, if its location is known.
+        Refuse upstreams of which one is the view of another job and not finished, if their locations are known.
 
         :raises UpstreamNotFinishedError: with the job and its progress.
         """
-        if self.job.upstream.is_placed or self.store.created():
-            require_finished(self.upstream.view_at(), self.storage_options)
+        placed = all(upstream.is_placed for upstream in self.job.all_upstreams.values())
+        if placed or self.store.created():
+            for source in (self.upstream, *self.others.values()):
+                require_finished(source.view_at(), self.storage_options)
 
     def upstream_was_rebuilt(self) -> bool:
         """
@@ -168,11 +170,15 @@ class Backfill:
 
         :raises JobNotCreatedError: if this job was not created.
         """
-        if self.upstream.view_at() is None:
+        read = {"": self.upstream, **self.others}
+        views = {name: source for name, source in read.items() if source.view_at() is not None}
+        if not views:
             return False
         growing = self.successor
         newest = self if growing is None or not growing.store.created() else growing
-        return self.upstream.at().table_id != newest.store.settings().upstream.table_id
+        settings = newest.store.settings()
+        created_on = {"": settings.upstream, **settings.others}
+        return any(source.at().table_id != created_on[name].table_id for name, source in views.items())
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """

@@ -52,7 +52,7 @@ def demand_of(
         everything else is asked about the lead.
     """
     if settings is None:
-        return Demand(("version", "", latest), "the job is not created yet")
+        return Demand(("version", "", latest), "the job is not created yet") if other is None else None
     if settings.cancelled:
         return None
     if replaced:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from deltalake import DeltaTable
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.first_look import look
+from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream, planned_upstreams
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.lake.store.bucket_options import options_of
@@ -60,6 +61,7 @@ class BackfillPlan(BaseModel):
     :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
         filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
+    :param upstreams: of a job with several, each by its name; the other fields are about the one that leads.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,6 +93,7 @@ class BackfillPlan(BaseModel):
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
     warnings: tuple[str, ...]
+    upstreams: Annotated[dict[str, PlannedUpstream], Field(exclude_if=lambda found: not found)] = {}
 
 
 def make_plan(backfill: Backfill) -> BackfillPlan:
@@ -116,6 +119,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     return BackfillPlan(
         name=job.name,
         created=created,
+        upstreams=planned_upstreams(job, seen),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),
