@@ -14,8 +14,9 @@ view and the point of the upstream's history that it is as of. After a crash at 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
@@ -132,7 +133,13 @@ def create_successor(
 
 
 def hand_over(
-    store: BackfillStore, settings: JobSettings, served: Offset, *, requested_by: str, now: dt.datetime
+    store: BackfillStore,
+    settings: JobSettings,
+    served: Offset,
+    *,
+    others: Mapping[str, Offset] = MappingProxyType({}),
+    requested_by: str,
+    now: dt.datetime,
 ) -> bool:
     """
     Make the successor's incarnation the job's own, if the successor is finished and its view is as new as the served.
@@ -141,6 +148,7 @@ def hand_over(
 
     :param settings: the settings in force; no barrier of theirs waits for its commit.
     :param served: the upstream's offset that the served view is at.
+    :param others: those of the upstreams beside the one that leads, by their names.
     :returns: whether the settings changed.
     """
     successor = settings.successor
@@ -157,6 +165,10 @@ def hand_over(
     # Offsets of two tables cannot be compared. If the upstream was replaced, no epoch keeps the served view fresh.
     if grown.upstream.table_id == settings.upstream.table_id and newest.upstream.to_offset < served:
         return False
+    for name, reached in others.items():
+        is_same = name in grown.others and grown.others[name].table_id == settings.others[name].table_id
+        if is_same and newest.window(name).to_offset < reached:
+            return False
     location = str(successor.growing["materialized_view"])
     written = commit.view_version
     if written is None:

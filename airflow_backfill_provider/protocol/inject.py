@@ -110,7 +110,8 @@ def inject_barrier(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
         served = settings.first_window_after if previous is None else previous.upstream.to_offset
-        if hand_over(store, settings, served, requested_by=str(requester), now=clock()):
+        others = {} if previous is None else {name: window.to_offset for name, window in previous.others.items()}
+        if hand_over(store, settings, served, others=others, requested_by=str(requester), now=clock()):
             continue
         inputs = EpochInputs(
             history=history,

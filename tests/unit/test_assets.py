@@ -115,11 +115,10 @@ def test_assets_carry_the_names_of_tables_in_a_catalog(orders: Lake):
 def test_a_dag_starts_on_a_commit_of_any_upstream():
     with shape_of_several():
         found = upstream_asset(star())
-    assert isinstance(found, AssetAny)
-    assets = found.objects
-    assert {(asset.name, asset.uri) for asset in assets} == {
+        assert isinstance(found, AssetAny)
+        triggers = [watcher.trigger for asset in found.objects for watcher in asset.watchers]
+        assert len({trigger.shared_stream_key() for trigger in triggers}) == len(triggers) == 2
+    assert {(asset.name, asset.uri) for asset in found.objects} == {
         ("named_orders upstream", "file:///lake/orders?job=named_orders"),
         ("named_orders customers upstream", "file:///lake/customers?job=named_orders"),
     }
-    triggers = [watcher.trigger for asset in assets for watcher in asset.watchers]
-    assert len({trigger.shared_stream_key() for trigger in triggers}) == len(triggers) == 2

@@ -123,6 +123,9 @@ def test_a_view_over_two_tables_follows_both_through_crashes(shop: Shop, strateg
     shop.epoch()
     shop.assert_names()
     assert shop.epoch() is None
+    status = shop.backfill.status()
+    assert status.finished
+    assert {name: found.lag_versions for name, found in status.upstreams.items()} == {"orders": 0, "customers": 0}
 
 
 def test_a_wrong_name_is_found_by_a_verification(shop: Shop) -> None:
