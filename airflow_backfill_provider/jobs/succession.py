@@ -165,9 +165,9 @@ def hand_over(
     # Offsets of two tables cannot be compared. If the upstream was replaced, no epoch keeps the served view fresh.
     if grown.upstream.table_id == settings.upstream.table_id and newest.upstream.to_offset < served:
         return False
-    for name, reached in others.items():
+    for name, at in others.items():
         is_same = name in grown.others and grown.others[name].table_id == settings.others[name].table_id
-        if is_same and newest.window(name).to_offset < reached:
+        if is_same and newest.window(name).to_offset < at:
             return False
     location = str(successor.growing["materialized_view"])
     written = commit.view_version
