@@ -11,6 +11,9 @@ from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.giving_up import all_given_up
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.protocol.decision import EpochInputs
+from airflow_backfill_provider.protocol.other_windows import other_windows
 from tests.several import shape_of_several, star
 from tests.shop import Shop, minute
 
@@ -55,6 +58,7 @@ def test_all_windows_end_at_the_instant_that_is_asked_for(shop):
     for at in (3, 4, 5):
         shop.order(at, at)
         shop.customer(at, at)
+    shop.order(30, 30)
     shop.now = 9
     assert ends(shop.epoch(until=minute(4))) == {"orders": 2, "customers": 2}
     assert ends(shop.epoch(until=minute(60))) == {"orders": 3, "customers": 3}
@@ -95,18 +99,41 @@ def test_a_commit_that_is_stamped_in_the_future_waits_and_is_told(shop):
     assert ends(shop.epoch()) == {"orders": 1, "customers": 1}
 
 
-def test_windows_wait_where_the_job_began_while_history_is_read_by_files(tmp_path):
+@pytest.mark.parametrize("lead_changes", [True, False])
+def test_windows_wait_where_the_job_began_while_history_is_read_by_files(tmp_path, lead_changes):
     with shape_of_several():
         shop = Shop(tmp_path, strategy="snapshot", rate_limit=1)
         shop.commit("orders", 1.5, {"id": [8, 9], "customer": [1, 1]})
         shop.create()
-        shop.order(3, 3)
+        if lead_changes:
+            shop.order(3, 3)
         shop.customer(4, 3)
         shop.now = 5
         barrier = shop.ask().barrier
         assert barrier is not None
         assert ends(barrier) == {"orders": 1, "customers": 0}
         assert not barrier.has_changes
+
+
+def test_a_replay_in_steps_reads_the_other_tables_as_of_each_step(shop):
+    """If a strategy ends the window of the lead before its newest offset, the time of that offset is the instant."""
+    settings = shop.create()
+    first = shop.epoch()
+    for at in (3, 5, 7):
+        shop.order(at, at)
+    for at in (4, 6):
+        shop.customer(at, at)
+    store, lead = shop.backfill.store, shop.backfill.upstream
+    inputs = EpochInputs(
+        history=(settings,),
+        state=store.repair_state(settings),
+        previous=first,
+        commit=store.commit_of(first.epoch),
+        last_epoch=first.epoch,
+    )
+    now = minute(9)
+    found = other_windows(inputs, lead, lead.at(Offset(2)), Offset(3), instant=now, now=now, storage_options=None)
+    assert (found.instant, found.windows[0].to_offset, found.changed) == (minute(5), Offset(1), True)
 
 
 def test_another_table_that_is_replaced_is_refused(shop):
