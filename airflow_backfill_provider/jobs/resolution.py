@@ -33,9 +33,12 @@ def resolve_upstream(
     _require_key_bounds(job, described.key_order(job.upstream.key))
     used = _used_columns(job, all_described)
     return ResolvedUpstream(
-        **_pinned(described, used[lead] | _own(job, lead)),
+        **_pinned(described, used[lead] | _own(job, lead), required=described.required if job.upstreams else ()),
         others={
-            name: OtherUpstream(**_pinned(seen.described, used[name] | _own(job, name)), point=seen.point)
+            name: OtherUpstream(
+                **_pinned(seen.described, used[name] | _own(job, name), required=seen.described.required),
+                point=seen.point,
+            )
             for name, seen in others.items()
         },
     )
@@ -64,7 +67,11 @@ def _used_columns(job: BackfillJob, described: Mapping[str, UpstreamDescription]
         return {job.lead_name: frozenset(query.columns_of(names))}
     resolved = query.resolved(
         {
-            name: QueryTable(key=tuple(column.column for column in job.all_upstreams[name].key), types=found.types)
+            name: QueryTable(
+                key=tuple(column.column for column in job.all_upstreams[name].key),
+                types=found.types,
+                required=found.required,
+            )
             for name, found in described.items()
         }
     )
@@ -77,14 +84,23 @@ def _own(job: BackfillJob, name: str) -> frozenset[str]:
     return frozenset({*(column.column for column in upstream.key), *upstream.distribution_key})
 
 
-def _pinned(described: UpstreamDescription, used: Collection[str]) -> dict[str, Any]:
-    """Return what is pinned about a table whose columns are used."""
+def _pinned(described: UpstreamDescription, used: Collection[str], *, required: Collection[str]) -> dict[str, Any]:
+    """
+    Return what is pinned about a table whose columns are used.
+
+    :param required: the columns that are never null, if that is pinned.
+    """
     described.require_distinct(used)
     described.require_columns(used)
     return {
         "table_id": described.table_id,
         "columns": tuple(
-            UpstreamColumn(name=name, type=kind, physical_name=described.physical_names.get(name))
+            UpstreamColumn(
+                name=name,
+                type=kind,
+                physical_name=described.physical_names.get(name),
+                required=name in required,
+            )
             for name, kind in described.types.items()
             if name in used
         ),

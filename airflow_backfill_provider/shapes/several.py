@@ -28,10 +28,12 @@ class QueryTable:
     :param key: the columns of its key.
     :param types: its columns in order, with their types as Delta writes them: all of them while a job is created, and
         those that the job uses afterwards.
+    :param required: the columns that are never null. An epoch refuses a table that allows nulls in one of them by then.
     """
 
     key: tuple[str, ...]
     types: Mapping[str, str] = field(default_factory=dict)
+    required: Collection[str] = frozenset()
 
 
 Tables = Mapping[str, QueryTable]
@@ -88,7 +90,11 @@ def tables_of(job: BackfillJob, upstream: ResolvedUpstream) -> Tables:
     """Return the tables that a job's query reads, with the columns that the job uses."""
     resolved: Mapping[str, ResolvedUpstream] = {job.lead_name: upstream, **upstream.others}
     return {
-        name: QueryTable(key=tuple(column.column for column in job.all_upstreams[name].key), types=found.types)
+        name: QueryTable(
+            key=tuple(column.column for column in job.all_upstreams[name].key),
+            types=found.types,
+            required=found.required,
+        )
         for name, found in resolved.items()
     }
 

@@ -68,6 +68,7 @@ class UpstreamColumn(BaseModel):
     :param type: its type, as Delta writes it.
     :param physical_name: its name in the data files, if it differs (column mapping). A column that was dropped and
         created again under the same name has a new physical name.
+    :param required: whether it is never null, if the query's shape may rely on that: of a job with several upstreams.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +76,7 @@ class UpstreamColumn(BaseModel):
     name: str
     type: str
     physical_name: str | None = None
+    required: Annotated[bool, Field(exclude_if=lambda required: not required)] = False
 
 
 class ViewColumn(BaseModel):
@@ -120,6 +122,11 @@ class ResolvedUpstream(BaseModel):
     def types(self) -> dict[str, str]:
         """The types of the columns by name."""
         return {column.name: column.type for column in self.columns}
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The columns that are never null, as far as that is pinned."""
+        return frozenset(column.name for column in self.columns if column.required)
 
 
 class OtherUpstream(ResolvedUpstream):

@@ -95,6 +95,7 @@ class DeltaHistory:
             offset=offset_of(table.version()),
             table_id=str(metadata.id),
             types=schema.shown_types,
+            required=schema.required,
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
             physical_names=schema.physical_names,
             view=upstream_view(self.path, metadata.configuration),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+import shutil
+from dataclasses import replace
 
-from airflow_backfill_provider.core.errors import InvalidJobError
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from airflow_backfill_provider.core.clock import utc_now
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
+from airflow_backfill_provider.shapes.several import tables_of
+from tests.builders import CHANGE_DATA_FEED
 from tests.several import LOOKUP, shape_of_several
 from tests.shop import Shop
 
@@ -41,3 +49,19 @@ def test_a_table_whose_changes_lack_old_values_is_refused(shop, monkeypatch):
     monkeypatch.setattr(type(customers), "old_columns", property(lambda _: frozenset()))
     with pytest.raises(InvalidJobError, match=r"upstreams.customers: changes of .* do not have the value that id had"):
         require_changes_of_all(shop.job, resolved, seen.several)
+
+
+def test_columns_that_are_never_null_are_pinned_and_checked(shop):
+    """NOT IN depends on it. A job of one upstream pins nothing of it."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
+    path = f"{shop.folder}/customers"
+    shutil.rmtree(path)
+    write_deltalake(path, pa.table({"id": [1], "name": ["a"]}, schema), configuration=CHANGE_DATA_FEED)
+    seen = look(shop.job, shop.backfill.upstream, None, utc_now)
+    resolved = resolve_upstream(shop.job, seen.described, seen.others)
+    customers = resolved.others["customers"]
+    assert (customers.required, tables_of(shop.job, resolved)["customers"].required) == ({"id"}, {"id"})
+    seen.others["customers"].described.require_as_created(customers)
+    later = replace(seen.others["customers"].described, required=frozenset())
+    with pytest.raises(UpstreamSchemaChangedError, match="column 'id' may be null now"):
+        later.require_as_created(customers)
