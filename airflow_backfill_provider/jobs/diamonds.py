@@ -27,7 +27,7 @@ def require_no_diamond(upstreams: Mapping[str, Source], storage_options: Mapping
             if (other := seen.setdefault(location, name)) != name:
                 raise InvalidJobError(
                     f"upstreams: {other} and {name} both come from {location}, and could show two versions of it; "
-                    f"read {location} and what the query needs of it in one view"
+                    "make one view of what the query needs of both, and read that"
                 )
 
 

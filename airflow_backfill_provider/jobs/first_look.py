@@ -108,10 +108,13 @@ def require_kept(others: Mapping[str, Seen], choice: StrategyChoice) -> None:
 
     :raises InvalidJobError: with the upstream and the times.
     """
-    needed = dt.timedelta(hours=choice.estimates[choice.strategy.name].hours)
+    estimate = choice.estimates.get(choice.strategy.name)
+    if estimate is None or not choice.strategy.ends_windows:
+        return
+    needed = dt.timedelta(hours=estimate.hours)
     for name, seen in others.items():
         kept = seen.source.changes_kept_for()
-        if choice.strategy.ends_windows and kept is not None and kept < needed:
+        if kept is not None and kept < needed:
             raise InvalidJobError(
                 f"upstreams.{name}: the backfill takes about {duration(needed.total_seconds())}, and "
                 f"{seen.source.location} keeps changes for {duration(kept.total_seconds())}; keep them longer, or "

@@ -67,7 +67,7 @@ def grow_successor(
         or before.successor.job != wanted
         or _reads_former_table(before.successor, store, upstream)
     ):
-        creation.check_job(job, store, upstream, engine)
+        creation.check_job(job, store, upstream, engine, clock)
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:

@@ -189,8 +189,9 @@ class BackfillJob(ShownAsYaml):
     @field_validator("query")
     @classmethod
     def _known_shape(cls, value: str, info: ValidationInfo) -> str:
-        # A wrong refresh is refused by itself, and is not here then.
-        kinds.shape_of(value, info.data.get("refresh", Refresh.INCREMENTAL), info.data.get("upstreams", ()))
+        # A wrong refresh is refused by itself, and is not here then; so are wrong upstreams.
+        if (upstreams := info.data.get("upstreams")) is not None:
+            kinds.shape_of(value, info.data.get("refresh", Refresh.INCREMENTAL), tuple(upstreams))
         return value
 
     @field_validator("table_properties")

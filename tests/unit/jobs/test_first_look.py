@@ -6,7 +6,10 @@ import pytest
 
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
-from airflow_backfill_provider.jobs.first_look import look
+from airflow_backfill_provider.jobs.first_look import look, require_kept
+from airflow_backfill_provider.strategies import KINDS
+from airflow_backfill_provider.strategies.choice import StrategyChoice
+from airflow_backfill_provider.strategies.cost import CostEstimate
 from tests.several import shape_of_several
 from tests.shop import Shop, minute
 
@@ -38,3 +41,16 @@ def test_a_topic_is_refused_with_what_to_do(shop, monkeypatch):
     monkeypatch.setattr(type(lead), "splits", property(lambda _: object()))
     with pytest.raises(InvalidJobError, match=r"upstreams.orders: .* cannot be read again .* make a view of its rows"):
         look(shop.job, lead, None, utc_now)
+
+
+@pytest.mark.parametrize("strategy", ["snapshot", "no_shuffle"])
+def test_changes_must_be_kept_until_history_is_read_if_they_wait_until_then(shop, strategy):
+    seen = look(shop.job, shop.backfill.upstream, None, lambda: minute(4))
+    slow = CostEstimate(rows=1, bytes=1, epochs=1, spark_runs=1, hours=24 * 365)
+    choice = StrategyChoice(KINDS.named(strategy), "", {strategy: slow})
+    if strategy == "no_shuffle":
+        require_kept(seen.others, choice)
+    else:
+        with pytest.raises(InvalidJobError, match="upstreams.customers: the backfill takes about .* keeps changes for"):
+            require_kept(seen.others, choice)
+    require_kept(seen.others, StrategyChoice(KINDS.named(strategy), "", {}))

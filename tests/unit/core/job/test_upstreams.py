@@ -112,6 +112,10 @@ def test_what_cannot_work_is_refused_in_one_line(changes, said):
     assert said in refusal(**changes)
 
 
+def test_wrong_upstreams_are_refused_without_a_word_about_the_query():
+    assert refusal(upstreams={"orders": ORDERS, "customers": {}}).count("query") == 0
+
+
 def test_one_upstream_cannot_be_told_to_lead():
     with pytest.raises(InvalidJobError, match="lead: upstream is the only table, so upstream cannot lead"):
         job_of(lead="upstream")
