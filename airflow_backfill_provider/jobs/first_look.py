@@ -94,6 +94,8 @@ def look(job: BackfillJob, upstream: Source, storage_options: StorageOptions, cl
     everything = {job.lead_name: upstream, **sources}
     for name, source in everything.items():
         _require_as_of_an_instant(name, source)
+    for name, source in sources.items():
+        _require_named_changes(name, source)
     require_no_diamond(everything, storage_options)
     seen = {
         name: Seen(source=source, described=_at(name, source, instant, storage_options))
@@ -127,6 +129,15 @@ def _require_as_of_an_instant(name: str, source: Source) -> None:
         raise InvalidJobError(
             f"upstreams.{name}: {source.location} cannot be read again as of an instant, and a change of another table "
             f"must find its rows again; {THROUGH_A_ROW_VIEW}"
+        )
+
+
+def _require_named_changes(name: str, source: Source) -> None:
+    """Refuse an upstream beside the lead whose rows may all go without changes that name them."""
+    if source.may_be_cleared:
+        raise InvalidJobError(
+            f"upstreams.{name}: all rows of {source.location} may be removed at once (TRUNCATE), and no change tells "
+            f"which; {THROUGH_A_ROW_VIEW}"
         )
 
 

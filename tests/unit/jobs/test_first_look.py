@@ -7,6 +7,7 @@ import pytest
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
 from airflow_backfill_provider.jobs.first_look import look, require_kept
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.choice import StrategyChoice
 from airflow_backfill_provider.strategies.cost import CostEstimate
@@ -41,6 +42,15 @@ def test_a_topic_is_refused_with_what_to_do(shop, monkeypatch):
     monkeypatch.setattr(type(lead), "splits", property(lambda _: object()))
     with pytest.raises(InvalidJobError, match=r"upstreams.orders: .* cannot be read again .* make a view of its rows"):
         look(shop.job, lead, None, utc_now)
+
+
+def test_a_dimension_that_may_be_emptied_without_changes_is_refused(shop, monkeypatch):
+    """Such as Debezium's events: nothing would tell which orders lose their customer."""
+    monkeypatch.setattr(DeltaSource, "may_be_cleared", property(lambda source: "customers" in source.location))
+    with pytest.raises(InvalidJobError, match=r"upstreams.customers: all rows of .* may be removed at once"):
+        look(shop.job, shop.backfill.upstream, None, lambda: minute(4))
+    monkeypatch.setattr(DeltaSource, "may_be_cleared", property(lambda source: "orders" in source.location))
+    assert look(shop.job, shop.backfill.upstream, None, lambda: minute(4)).others
 
 
 @pytest.mark.parametrize("strategy", ["snapshot", "no_shuffle"])
