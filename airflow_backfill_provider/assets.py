@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, AssetWatcher, Context
+from airflow.sdk import Asset, AssetAlias, AssetAny, AssetWatcher, Context
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -101,7 +101,7 @@ def _asset_of_event(job: JobDefinition, event: str, group: str) -> Asset:
 
 def upstream_asset(
     job: JobDefinition, *, poll_interval: float = 30, backfill_conn_id: str = BackfillHook.default_conn_name
-) -> Asset:
+) -> Asset | AssetAny:
     """
     Return the asset that gets an event whenever a job needs an epoch. A watcher in the triggerer emits the events.
 
@@ -113,20 +113,38 @@ def upstream_asset(
     :param poll_interval: seconds between two polls; a poll that finds nothing new opens no file. Every DAG that uses
         the asset must give the same interval, because they share its watcher.
     :param backfill_conn_id: the connection that says where control tables lie; the same as the DAG's.
+    :returns: for a job with several upstreams: any of their assets, of which each has a watcher.
+    """
+    loaded = load_job(job)
+    names = [None, *loaded.others]
+    assets = [
+        _upstream_asset(loaded, other, poll_interval=poll_interval, backfill_conn_id=backfill_conn_id)
+        for other in names
+    ]
+    return AssetAny(*assets) if loaded.others else assets[0]
+
+
+def _upstream_asset(job: BackfillJob, other: str | None, *, poll_interval: float, backfill_conn_id: str) -> Asset:
+    """
+    Return the asset of one upstream.
+
+    :param other: its name, if it is not the one that leads.
     """
     from airflow_backfill_provider.triggers.upstream import UpstreamCommitTrigger
 
-    loaded = load_job(job)
+    upstream = job.upstream if other is None else job.others[other]
+    named = job.name if other is None else f"{job.name} {other}"
     trigger = UpstreamCommitTrigger(
-        job=loaded.model_dump(mode="json", exclude_unset=True),
+        job=job.model_dump(mode="json", exclude_unset=True),
         backfill_conn_id=backfill_conn_id,
         poll_interval=poll_interval,
+        other=other,
     )
     return Asset(
-        name=f"{loaded.name} upstream",
-        uri=f"{_uri(loaded.upstream.location, loaded.upstream.catalog_table)}?job={loaded.name}",
+        name=f"{named} upstream",
+        uri=f"{_uri(upstream.location, upstream.catalog_table)}?job={job.name}",
         group=UPSTREAM_GROUP,
-        watchers=[AssetWatcher(name=loaded.name, trigger=trigger)],
+        watchers=[AssetWatcher(name=named, trigger=trigger)],
     )
 
 

@@ -25,10 +25,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair, UpstreamWindow
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.epoch.stages import STAGES
-from airflow_backfill_provider.core.job.definition import BackfillJob, KeyBounds, Restriction
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
 from airflow_backfill_provider.core.job.upstream import KeyColumn
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary

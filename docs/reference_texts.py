@@ -8,6 +8,8 @@ from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKi
 JOB_TYPES = {
     "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",
     "upstream": "mapping, see below",
+    "upstreams": "mapping of names to such mappings",
+    "lead": "text",
     "materialized_view": "absolute path or URI, or `catalog.schema.table`",
     "view_path": "absolute path or URI",
     "refresh": "`incremental` or `full`",

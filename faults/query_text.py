@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.spark_tokens import TokenKind, spark_tokens
 from airflow_backfill_provider.shapes.functions import ROW_FUNCTIONS
-from airflow_backfill_provider.shapes.queries import JobQuery
+from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.row.query import RowQuery, check_query
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.session import prepare_session

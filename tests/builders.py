@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, UpstreamWindow, decoded
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, decoded
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics

@@ -228,4 +228,4 @@ class PlainSource:
 
 def source_of(settings: JobSettings) -> PlainSource:
     """Return the job's upstream, without a cache of its versions."""
-    return PlainSource(settings, lambda version: read_version(settings.job["upstream"]["path"], version))
+    return PlainSource(settings, lambda version: read_version(settings.definition.upstream.location, version))

@@ -21,7 +21,8 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 if TYPE_CHECKING:
     from airflow_backfill_provider.engine.spark_engine import SparkEngine
 
-_FIELDS_OF_A_JOB = {"name", "upstream", "materialized_view", "query"}
+_FIELDS_OF_A_JOB = {"name", "materialized_view", "query"}
+_ITS_UPSTREAMS = {"upstream", "upstreams"}
 
 
 def jobs_downstream(file: Path) -> list[Backfill]:
@@ -87,7 +88,9 @@ def _job_files_beside(file: Path) -> Iterator[Path]:
         except InvalidJobError:
             # Other programs' files lie there, too, such as templates.
             continue
-        if isinstance(content, dict) and content.keys() >= _FIELDS_OF_A_JOB:
+        if not isinstance(content, dict) or content.keys().isdisjoint(_ITS_UPSTREAMS):
+            continue
+        if content.keys() >= _FIELDS_OF_A_JOB:
             yield path
 
 

@@ -21,6 +21,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from airflow_backfill_provider.cli.upstream_lines import upstream_lines
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
@@ -272,6 +273,8 @@ def show_status(status: JobStatus, console: Console) -> None:
     }
     for name, value in (lines | _optional_lines(status)).items():
         console.print(f"{name:<12}{value}")
+    for name, value in upstream_lines(status):
+        console.print(f"{name:<11} {value}")
     _show_splits(status, console)
     for warning in status.warnings:
         console.print(f"{'warning':<12}{warning}")

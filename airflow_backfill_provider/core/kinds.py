@@ -12,7 +12,7 @@ for the triggerer and the API server. The command line, and the Spark applicatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -145,6 +145,11 @@ class JobQuery(Protocol):
     """The part of a parsed query's interface that the core uses."""
 
     @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the upstreams that it reads, as it writes each first; the first one leads."""
+        ...
+
+    @property
     def has_row_units(self) -> bool:
         """Whether the query tells the unit of each row, so that a strategy can read whole units."""
         ...
@@ -205,6 +210,11 @@ class JobShape(Protocol):
         """Whether epochs read the upstream's changes, so that it must record them."""
         ...
 
+    @property
+    def takes_upstreams(self) -> bool:
+        """Whether a query of this shape may read the tables of a job with ``upstreams``."""
+        ...
+
     def claims(self, text: str) -> bool:
         """Return whether a query looks like one of this shape, so that its refusal is the one to show."""
         ...
@@ -236,15 +246,19 @@ SHAPES: Kinds[JobShape] = Kinds("shape")
 """The shapes of queries. A query has the first shape that accepts it, of those that can refresh as the job asks."""
 
 
-def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL) -> JobShape:
+def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL, upstreams: Collection[str] = ()) -> JobShape:
     """
     Return the shape of a query.
 
     :param refresh: what the job asks of its epochs.
+    :param upstreams: the names of the tables that the query may read; none if it reads the only one, ``upstream``.
     :raises InvalidJobError: if no shape accepts it; with the reason of the first shape that claims the text, or else of
         the first shape; and whether ``refresh: full`` would do.
     """
-    asked = [shape for shape in SHAPES if refresh in shape.refreshes]
+    able = [shape for shape in SHAPES if shape.takes_upstreams or not upstreams]
+    asked = [shape for shape in able if refresh in shape.refreshes]
+    if not asked:
+        raise InvalidJobError(NO_SHAPE_OF_SEVERAL)
     refusals = []
     for shape in asked:
         try:
@@ -258,8 +272,24 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL) -> JobShape:
     ):
         raise InvalidJobError(NO_CHOICE)
     refused = next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
-    way_out = any(_accepts(shape, query) for shape in SHAPES if shape not in asked and Refresh.FULL in shape.refreshes)
+    way_out = any(_accepts(shape, query) for shape in able if shape not in asked and Refresh.FULL in shape.refreshes)
     raise InvalidJobError(f"{refused}; {WAY_OUT}") if way_out else refused
+
+
+NO_SHAPE_OF_SEVERAL = (
+    "no shape reads several upstreams yet; join the tables into one first, and name that one under upstream"
+)
+"""Why a job with ``upstreams`` is refused, if no shape with its ``refresh`` takes them."""
+
+
+def shape_of_job(job: Any) -> JobShape:
+    """Return the shape of a job's query; see :func:`shape_of`."""
+    return shape_of(job.query, job.refresh, tuple(job.upstreams))
+
+
+def query_of(job: Any) -> JobQuery:
+    """Return a job's query, parsed by its shape."""
+    return shape_of_job(job).query(job.query)
 
 
 def _accepts(shape: JobShape, query: str) -> bool:

@@ -6,8 +6,8 @@ Both sides have the view's columns. Each row gets its vnode, its key, its column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -19,9 +19,10 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
-from airflow_backfill_provider.engine.expected import expected_rows, vnode_of, vnode_of_unit
-from airflow_backfill_provider.shapes import query_of, row_units_of
-from airflow_backfill_provider.shapes.queries import JobQuery, Units
+from airflow_backfill_provider.engine.expected import expected_others, expected_rows, vnode_of, vnode_of_unit
+from airflow_backfill_provider.shapes import query_of, resolved_query_of, row_units_of
+from airflow_backfill_provider.shapes.job_query import JobQuery
+from airflow_backfill_provider.shapes.queries import Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
 from airflow_backfill_provider.spark.query import run_query
@@ -45,6 +46,7 @@ class ComparedSides:
     :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
     :param reader: reads the upstream.
     :param placed: reads its rows with the columns of positions, if it has none.
+    :param others: the readers of the upstreams beside the one that leads, by their names.
     """
 
     spark: SparkSession
@@ -53,11 +55,12 @@ class ComparedSides:
     older: Sequence[PinnedRead]
     reader: SourceReader
     placed: Callable[[], DataFrame] | None = None
+    others: Mapping[str, SourceReader] = field(default_factory=dict)
 
     @property
     def units(self) -> Units:
         """The columns that identify the view's units."""
-        return query_of(self.settings.definition).units(self.settings, by_key=self.pinned.by_key)
+        return resolved_query_of(self.settings).units(self.settings, by_key=self.pinned.by_key)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -67,7 +70,7 @@ class ComparedSides:
     def inexact(self, schema: StructType) -> tuple[str, ...]:
         """Return the columns whose values may differ in their last digits between two runs of the query."""
         floating = [field.name for field in schema.fields if isinstance(field.dataType, (DoubleType, FloatType))]
-        found = query_of(self.settings.definition).inexact(floating)
+        found = resolved_query_of(self.settings).inexact(floating)
         return tuple(name for name in floating if name in found)
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
@@ -80,7 +83,8 @@ class ComparedSides:
             columns = [F.col(quote(name)) for name in hashed]
             rows = rows.filter(vnode_of(self.settings, columns, hashed).between(*vnodes))
         query = JobQuery.of(job, query_of(job), self.settings.upstream, self.settings.state_columns)
-        result = self._hashed(run_query(self.spark, query, rows))
+        others = expected_others(self.others, self.settings, self.pinned)
+        result = self._hashed(run_query(self.spark, query, rows, others))
         return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:

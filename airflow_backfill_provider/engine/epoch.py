@@ -27,11 +27,13 @@ from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
+from airflow_backfill_provider.engine.other_changes import net_changes_of_others
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.lake.store.one_listing import one_listing
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.base import Changes
+from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
@@ -39,6 +41,7 @@ from airflow_backfill_provider.spark.net_changes import (
     leaves_something,
     measure_changes,
     net_changes,
+    no_net_changes,
     require_single,
     with_cleared,
 )
@@ -62,6 +65,7 @@ class EpochEvaluator:
         self._since = since
         self._rows = tables.job_rows
         self._net: DataFrame | None = None
+        self._others: Mapping[str, DataFrame] = {}
         self._measured: MeasuredChanges = NO_CHANGES
         self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
@@ -109,21 +113,29 @@ class EpochEvaluator:
 
         If the upstream is replaced in between, wrong rows may be written, but the epoch is not committed.
         """
-        barrier, upstream = self._barrier, self._tables.upstream
+        barrier = self._barrier
         with (
             epoch_errors(f"{what} {barrier.epoch} of job {barrier.job}", tables=self._tables.reader.tables),
             self._opened,
         ):
             require_same_upstream(self._tables.settings, self._tables.catalogs)
             register_view(self._tables.settings, self._tables.catalogs)
-            upstream.require_same_history(barrier.upstream.end)
+            self._require_same_histories()
             yield
-            upstream.require_same_history(barrier.upstream.end)
+            self._require_same_histories()
+
+    def _require_same_histories(self) -> None:
+        self._tables.upstream.require_same_history(self._barrier.upstream.end)
+        for name, other in self._tables.others.items():
+            other.source.require_same_history(self._barrier.window(name).end)
 
     @cached_property
     def _old_columns(self) -> tuple[str, ...]:
         """The columns whose values before the window the shape needs."""
-        return query_of(self._tables.settings.definition).old_columns(self._rows.columns)
+        query = resolved_query_of(self._tables.settings)
+        if isinstance(query, QueryOverSeveral):
+            return tuple(query.images().get(self._tables.settings.definition.lead_name, ()))
+        return query.old_columns(self._rows.columns)
 
     @cached_property
     def _visible(self) -> Column:
@@ -168,6 +180,7 @@ class EpochEvaluator:
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
+        self._others = self._opened.enter_context(net_changes_of_others(self._tables, barrier))
 
     def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
         self._opened.callback(net.unpersist)
@@ -181,7 +194,7 @@ class EpochEvaluator:
         the changes that the strategy keeps.
         """
         tables, barrier, rows = self._tables, self._barrier, self._rows
-        if not barrier.has_changes or barrier.computes_whole:
+        if not barrier.lead_has_changes or barrier.computes_whole:
             return None
         shown = barrier.view_before if barrier.publishes else ()
         kept = tables.reader.wanted(self._visible, barrier)
@@ -260,9 +273,12 @@ class EpochEvaluator:
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""
-        if self._net is None or not self._measured.through:
+        if self._net is not None and self._measured.through:
+            return Changes(net=self._net.filter(self._visible), measured=self._measured, others=self._others)
+        if not self._others:
             return None
-        return Changes(net=self._net.filter(self._visible), measured=self._measured)
+        net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
+        return Changes(net=net, measured=NO_CHANGES, others=self._others)
 
     def _keep_changes(self) -> None:
         """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""

@@ -8,7 +8,7 @@ appears as a difference, instead of affecting both sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -51,6 +51,21 @@ def expected_rows(
     rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_unskipped(~covered)))
     # The query's condition must not skip files either, and Spark does not push it past a non-deterministic one.
     return rows.filter(F.spark_partition_id() >= 0).select(*(F.col(quote(name)) for name in _used(settings)))
+
+
+def expected_others(
+    readers: Mapping[str, SourceReader], settings: JobSettings, pinned: PinnedVerification
+) -> Mapping[str, DataFrame]:
+    """
+    Return the used columns of all rows of the upstreams beside the one that leads, as of the verified epoch.
+
+    :param readers: read these upstreams, by their names.
+    """
+    found = {}
+    for name, reader in readers.items():
+        rows = reader.rows_to_verify(pinned.others[name])
+        found[name] = rows.select(*as_created(rows, settings.others[name].types))
+    return found
 
 
 def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[str]) -> Column:

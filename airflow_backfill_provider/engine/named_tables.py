@@ -18,6 +18,8 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
 )
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
+from airflow_backfill_provider.core.job.upstreams import field_of
 from airflow_backfill_provider.spark.catalog import Catalogs
 
 _S3 = re.compile(r"^s3[an]?://")
@@ -32,12 +34,17 @@ def place(job: BackfillJob, catalogs: Catalogs) -> BackfillJob:
     :raises MaterializedViewError: if the view's name means another table.
     :raises CatalogError: if a catalog cannot be asked, or has no place for the view.
     """
-    upstream = view = ""
-    if name := job.upstream.catalog_table:
-        upstream = _location_of_upstream(name, job.upstream.location if job.upstream.is_placed else "", catalogs)
+    view = ""
+    upstreams = {
+        relation: _location_of_upstream(
+            _field(job, relation), found.catalog_table, found.location if found.is_placed else "", catalogs
+        )
+        for relation, found in job.all_upstreams.items()
+        if found.catalog_table
+    }
     if name := job.view_name:
         view = _location_of_view(name, job.view_location, catalogs)
-    return job.placed(upstream=upstream, view=view)
+    return job.placed(upstream=upstreams.pop(job.lead_name, ""), others=upstreams, view=view)
 
 
 def require_same_upstream(settings: JobSettings, catalogs: Catalogs) -> None:
@@ -47,23 +54,31 @@ def require_same_upstream(settings: JobSettings, catalogs: Catalogs) -> None:
     :raises UpstreamNotFoundError: if the name means no table.
     :raises UpstreamReplacedError: if the name means another table.
     """
-    upstream = settings.definition.upstream
+    job = settings.definition
+    created_on = {job.lead_name: settings.upstream, **settings.others}
+    for relation, upstream in job.all_upstreams.items():
+        if upstream.catalog_table:
+            _require_same(f"{_field(job, relation)}.table", upstream, created_on[relation].table_id, catalogs)
+
+
+def _require_same(field: str, upstream: UpstreamDefinition, table_id: str, catalogs: Catalogs) -> None:
     name = upstream.catalog_table
-    if not name:
-        return
     found = catalogs.find(name)
     if found is None or not found.location:
         raise UpstreamNotFoundError(
-            f"upstream.table: there is no table {name} any more; the job was created on one at {upstream.location}; "
+            f"{field}: there is no table {name} any more; the job was created on one at {upstream.location}; "
             "register it there again, or if it was dropped and made anew, rebuild the job"
         )
-    is_same = _is_same_place(found.location, upstream.location)
-    if not (is_same and found.table_id == settings.upstream.table_id):
+    if not (_is_same_place(found.location, upstream.location) and found.table_id == table_id):
         raise UpstreamReplacedError(
-            f"upstream.table: {name} is another table than when the job was created (table {found.table_id} at "
-            f"{found.location}, and it was table {settings.upstream.table_id} at {upstream.location}); rebuild the job "
+            f"{field}: {name} is another table than when the job was created (table {found.table_id} at "
+            f"{found.location}, and it was table {table_id} at {upstream.location}); rebuild the job "
             "to backfill from the new table"
         )
+
+
+def _field(job: BackfillJob, relation: str) -> str:
+    return field_of(relation, "upstream") if job.upstreams else "upstream"
 
 
 def register_view(settings: JobSettings, catalogs: Catalogs) -> None:
@@ -90,16 +105,16 @@ def register_view(settings: JobSettings, catalogs: Catalogs) -> None:
         )
 
 
-def _location_of_upstream(name: str, expected: str, catalogs: Catalogs) -> str:
+def _location_of_upstream(field: str, name: str, expected: str, catalogs: Catalogs) -> str:
     found = catalogs.find(name)
     if found is None or not found.location:
         missing = "there is no table" if found is None else "the folder is gone of table"
         raise UpstreamNotFoundError(
-            f"upstream.table: {missing} {name}; check the name, and that Spark is started with a catalog that other "
+            f"{field}.table: {missing} {name}; check the name, and that Spark is started with a catalog that other "
             "sessions see, too"
         )
     if expected and not _is_same_place(found.location, expected):
-        raise InvalidJobError(f"upstream.path: {name} lies at {found.location}, not at {expected}; leave path out")
+        raise InvalidJobError(f"{field}.path: {name} lies at {found.location}, not at {expected}; leave path out")
     return expected or found.location
 
 

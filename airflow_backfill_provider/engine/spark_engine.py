@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.kinds import shape_of
+from airflow_backfill_provider.core.kinds import shape_of_job
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -105,12 +105,15 @@ class SparkEngine:
                 rows = job_rows.empty()
             else:
                 rows = job_rows.at(offset)
-            self._tables.writer(job, shape_of(job.query, job.refresh).name, upstream, job_rows).check(
-                rows, job.table_properties
-            )
+            self._tables.writer(job, shape_of_job(job).name, upstream, job_rows).check(rows, job.table_properties)
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
+            for name, other in self._tables.others(job, upstream).items():
+                begin = upstream.others[name].point.offset
+                expected = other.source.row_count(begin)
+                if not other.rows.reader.keys_are_unique and expected <= CHECKED_AT_CREATION:
+                    other.rows.measure_chunk(other.rows.at(begin), expected=expected)
 
     def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
         """
@@ -120,7 +123,7 @@ class SparkEngine:
         """
         pin_settings(self._spark)
         _, job_rows = self._read_by(job, upstream)
-        shape = shape_of(job.query, job.refresh).name
+        shape = shape_of_job(job).name
         with epoch_errors(f"choosing how the view of job {job.name} is kept"):
             state = self._tables.writer(job, shape, upstream, job_rows).state()
         schema = self._tables.writer(job, shape, upstream, job_rows, state).schema()
@@ -295,5 +298,6 @@ class SparkEngine:
             older=older,
             reader=self._tables.reader(job, upstream),
             placed=self._tables.placed(settings, upstream),
+            others={name: other.rows.reader for name, other in self._tables.others(job, settings.upstream).items()},
         )
         return compare_sides(sides, vnodes)

@@ -18,7 +18,7 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of, row_units_of
 from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.queries import JobQuery
+from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.sources import Source, open_source, reader_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.catalog import Catalogs
@@ -38,6 +38,20 @@ _Incarnation = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherTable:
+    """
+    An upstream beside the one that leads.
+
+    :param created_on: the upstream as of the job's creation.
+    :param rows: its rows.
+    """
+
+    source: Source
+    created_on: ResolvedUpstream
+    rows: JobRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobTables:
     """
     The tables that a job's epochs read and write.
@@ -47,11 +61,13 @@ class JobTables:
     :param reader: the strategy's Spark side.
     :param writer: the shape's Spark side.
     :param catalogs: the session's catalogs, for the tables that the job names.
+    :param others: the upstreams beside the one that leads, by their names; none for most jobs.
     """
 
     settings: JobSettings
     upstream: Source
     job_rows: JobRows
+    others: Mapping[str, OtherTable]
     account: RowAccount
     view: MaterializedView
     identity: ViewIdentity
@@ -125,6 +141,7 @@ class TableOpener:
             settings=settings,
             upstream=upstream,
             job_rows=job_rows,
+            others=self.others(job, settings.upstream),
             account=account,
             view=self.view(job),
             identity=ViewIdentity.of(settings),
@@ -151,6 +168,16 @@ class TableOpener:
 
         last = self._upstreams.of(_incarnation(settings), opened)
         return last if last.serves_several_epochs else opened()
+
+    def others(self, job: BackfillJob, upstream: ResolvedUpstream) -> Mapping[str, OtherTable]:
+        """Return the upstreams of a job beside the one that leads, by their names."""
+        found = {}
+        for name, created_on in upstream.others.items():
+            definition = job.all_upstreams[name]
+            source = open_source(definition, self._storage_options).as_created(created_on)
+            rows = JobRows.of_other(job, name, reader_of(definition, source, self._spark), created_on)
+            found[name] = OtherTable(source=source, created_on=created_on, rows=rows)
+        return found
 
     def reader(self, job: BackfillJob, upstream: Source) -> SourceReader:
         """Return the reader of a job's opened upstream."""
@@ -210,6 +237,8 @@ class TableOpener:
                 query=JobQuery.of(job, query_of(job), upstream, state_columns),
                 job_rows=job_rows,
                 view=self.view(job),
+                others={name: other.rows for name, other in self.others(job, upstream).items()},
+                others_begin={name: other.point.offset for name, other in upstream.others.items()},
             )
         )
 

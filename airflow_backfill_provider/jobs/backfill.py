@@ -7,7 +7,7 @@ Opening a job reads nothing; every method reads the current state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +21,11 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
+from airflow_backfill_provider.core.status.watchdog import changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
 from airflow_backfill_provider.jobs.chain_frontier import lacked_since
@@ -104,6 +105,16 @@ class Backfill:
         # A rebuild may find the table of this name at another location, so the source is not kept.
         return open_source(self.store.settings().definition.upstream, self.storage_options)
 
+    @property
+    def others(self) -> Mapping[str, Source]:
+        """
+        The upstreams beside the one that leads, by their names in the query; none for most jobs.
+
+        :raises JobNotCreatedError: as :attr:`upstream`.
+        """
+        job = self.job if self.job.is_placed or not self.job.others else self.store.settings().definition
+        return {name: open_source(found, self.storage_options) for name, found in job.others.items()}
+
     @cached_property
     def _upstream_of_definition(self) -> Source:
         return open_source(self.job.upstream, self.storage_options)
@@ -144,12 +155,14 @@ class Backfill:
 
     def require_finished_upstream(self) -> None:
         """
-        Refuse an upstream that is the view of another job and not finished, if its location is known.
+        Refuse upstreams of which one is the view of another job and not finished, if their locations are known.
 
         :raises UpstreamNotFinishedError: with the job and its progress.
         """
-        if self.job.upstream.is_placed or self.store.created():
-            require_finished(self.upstream.view_at(), self.storage_options)
+        placed = all(upstream.is_placed for upstream in self.job.all_upstreams.values())
+        if placed or self.store.created():
+            for source in (self.upstream, *self.others.values()):
+                require_finished(source.view_at(), self.storage_options)
 
     def upstream_was_rebuilt(self) -> bool:
         """
@@ -157,11 +170,15 @@ class Backfill:
 
         :raises JobNotCreatedError: if this job was not created.
         """
-        if self.upstream.view_at() is None:
+        read = {"": self.upstream, **self.others}
+        views = {name: source for name, source in read.items() if source.view_at() is not None}
+        if not views:
             return False
         growing = self.successor
         newest = self if growing is None or not growing.store.created() else growing
-        return self.upstream.at().table_id != newest.store.settings().upstream.table_id
+        settings = newest.store.settings()
+        created_on = {"": settings.upstream, **settings.others}
+        return any(source.at().table_id != created_on[name].table_id for name, source in views.items())
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """
@@ -191,6 +208,7 @@ class Backfill:
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=feed,
+            other_feeds=self._read_other_feeds(settings, barriers, commits),
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
             chain=chain,
@@ -257,6 +275,19 @@ class Backfill:
         removal = files.first_removal(needed, feed.latest)
         return feed if removal is None else feed.needing(*removal)
 
+    def _read_other_feeds(
+        self, settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
+    ) -> Mapping[str, ChangeFeed]:
+        """Return what the job still needs of the upstreams beside the one that leads, by their names."""
+        feeds = {}
+        for name, created_on in settings.others.items():
+            source = open_source(settings.definition.others[name], self.storage_options)
+            read = read_up_to(settings, barriers, commits, name)
+            reached = reached_point(settings, barriers, name)
+            feed = source.change_feed(read, read, created_on=created_on, reached=reached)
+            feeds[name] = feed if settings.needs_changes else feed.without_changes()
+        return feeds
+
     def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
         """Read the results of verifications; if that fails, return the reason, so that the rest is still shown."""
         try:
@@ -279,6 +310,7 @@ class ReadBackfill:
     :param commits: their commits.
     :param failures: the recorded failures of the newest barrier.
     :param feed: how long the changes that they have not read are kept.
+    :param other_feeds: the same of the upstreams beside the one that leads, by their names.
     :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
@@ -294,6 +326,7 @@ class ReadBackfill:
     commits: tuple[EpochCommit, ...]
     failures: tuple[EpochFailure, ...] = ()
     feed: ChangeFeed
+    other_feeds: Mapping[str, ChangeFeed] = field(default_factory=dict)
     lost_view: str = ""
     verified: VerifiedState | None = None
     verification_waits: bool = False
@@ -321,6 +354,7 @@ class ReadBackfill:
             "commits": self.commits,
             "failures": self.failures,
             "feed": self.feed,
+            "other_feeds": self.other_feeds,
             "lost_view": self.lost_view,
             "now": clock(),
             "verified": self.verified,

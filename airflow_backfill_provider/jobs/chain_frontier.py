@@ -84,11 +84,21 @@ def _looked_by(
     reader: BackfillReader, instant: dt.datetime, storage_options: Mapping[str, str] | None, most: int
 ) -> Callable[[Barrier], bool]:
     """Return a function that tells whether a barrier of a job looks no further than an instant of the chain's root."""
-    theirs = open_source(reader.settings().definition.upstream, storage_options)
-    if theirs.view_at() is None:
-        return lambda barrier: barrier.upstream.watermark <= instant
-    bound = offset_as_of(theirs, instant, storage_options, most=most)
-    return lambda barrier: bound is not None and barrier.upstream.to_offset <= bound
+    looks = [
+        _looked_at(name, open_source(definition, storage_options), instant, storage_options, most)
+        for name, definition in reader.settings().definition.all_upstreams.items()
+    ]
+    return lambda barrier: all(look(barrier) for look in looks)
+
+
+def _looked_at(
+    name: str, source: Source, instant: dt.datetime, storage_options: Mapping[str, str] | None, most: int
+) -> Callable[[Barrier], bool]:
+    """Return a function that tells whether a barrier looks at one of its upstreams no further than an instant."""
+    if source.view_at() is None:
+        return lambda barrier: barrier.window(name).watermark <= instant
+    bound = offset_as_of(source, instant, storage_options, most=most)
+    return lambda barrier: bound is not None and barrier.window(name).to_offset <= bound
 
 
 def _newest_epoch(

@@ -19,13 +19,11 @@ from airflow_backfill_provider.core.epoch.settings import (
     JobSettings,
     ResolvedUpstream,
     SettingsChange,
-    UpstreamColumn,
     ViewColumn,
     initial_settings_of,
 )
-from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
+from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
 from airflow_backfill_provider.jobs.beginnings import (
     has_view_of,
@@ -33,10 +31,11 @@ from airflow_backfill_provider.jobs.beginnings import (
     undone_unless_created,
     undone_unless_used,
 )
-from airflow_backfill_provider.jobs.chain import require_finished
+from airflow_backfill_provider.jobs.first_look import look, require_kept
+from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.lake.tables.view_identity import view_identity
-from airflow_backfill_provider.shapes import query_of, shape_of
+from airflow_backfill_provider.shapes import shape_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.store import BackfillStore
@@ -71,7 +70,7 @@ def create_job(
                 job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
             )
     else:
-        described, resolved, strategy = check_job(job, store, upstream, engine)
+        described, resolved, strategy = check_job(job, store, upstream, engine, clock)
         view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
         with undone_unless_created(job, store, upstream):
             settings = new_settings(
@@ -136,7 +135,7 @@ def rebuild_job(
     """
     before = store.settings()
     require_same_job(job, before, store)
-    described, resolved, strategy = check_job(job, store, upstream, engine)
+    described, resolved, strategy = check_job(job, store, upstream, engine, clock)
     view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
     incarnation = new_incarnation()
 
@@ -173,19 +172,25 @@ def rebuild_job(
 
 
 def check_job(
-    job: BackfillJob, store: BackfillStore, upstream: Source, engine: Callable[[], Engine]
+    job: BackfillJob,
+    store: BackfillStore,
+    upstream: Source,
+    engine: Callable[[], Engine],
+    clock: Clock = utc_now,
 ) -> tuple[UpstreamDescription, ResolvedUpstream, Strategy]:
     """
     Check a definition before anything is written.
 
-    :returns: the upstream as of now, the columns that the job uses, and the strategy.
+    :returns: the upstream as of now, or the one that leads; the columns that the job uses; and the strategy.
     :raises BackfillError: if it cannot be created; an unfinished view is no upstream yet.
     """
-    described = upstream.at()
-    require_finished(described.view, store.storage_options)
-    resolved, strategy = resolve_upstream(job, described), choose_strategy(job, upstream, described).strategy
-    engine().check(job, resolved, described.offset, strategy.name, store.incarnations())
-    return described, resolved, strategy
+    seen = look(job, upstream, store.storage_options, clock)
+    resolved = resolve_upstream(job, seen.described, seen.others)
+    choice = choose_strategy(job, upstream, seen.described)
+    require_changes_of_all(job, resolved, seen.several)
+    require_kept(seen.others, choice)
+    engine().check(job, resolved, seen.described.offset, choice.strategy.name, store.incarnations())
+    return seen.described, resolved, choice.strategy
 
 
 def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
@@ -302,63 +307,6 @@ def new_settings(
         requested_by=requested_by,
         requested_at=requested_at,
     )
-
-
-def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> ResolvedUpstream:
-    """Return the upstream's identity and the columns that the job uses; refuse columns that cannot work."""
-    described.require_usable()
-    names = list(described.types)
-    for field_name, chosen in (
-        ("upstream.key", [column.column for column in job.upstream.key]),
-        ("upstream.distribution_key", list(job.upstream.distribution_key)),
-    ):
-        for column in chosen:
-            if column not in described.types:
-                raise InvalidJobError(
-                    f"{field_name}: {described.location} has no column {column!r}; it has {', '.join(names)}"
-                )
-    order = described.key_order(job.upstream.key)
-    for key in order.fields:
-        key.kind  # noqa: B018 - raises for a type that cannot be a key
-    for column in job.upstream.distribution_key:
-        if '"map"' in described.types[column]:
-            raise InvalidJobError(
-                f"upstream.distribution_key: column {column!r} holds maps, which Spark cannot hash; choose another"
-            )
-    _require_key_bounds(job, order)
-    query = query_of(job)
-    query.require_names(names)
-    used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
-    described.require_distinct(used)
-    described.require_columns(used)
-    return ResolvedUpstream(
-        table_id=described.table_id,
-        columns=tuple(
-            UpstreamColumn(name=name, type=described.types[name], physical_name=described.physical_names.get(name))
-            for name in names
-            if name in used
-        ),
-        pinned=described.pinned_for(used),
-    )
-
-
-def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
-    """Refuse bounds that are not keys of the upstream."""
-    bounds = job.restrict_to.keys
-    found = []
-    for name, bound in (("after", bounds.after), ("up_to", bounds.up_to)):
-        try:
-            found.append(order.decode(bound))
-        except StateLayoutError as error:
-            raise InvalidJobError(f"restrict_to.keys.{name}: {error}") from None
-    after, up_to = found
-    if after is None or up_to is None:
-        return
-    # A shorter upper bound includes all keys that begin with it, also those after the lower bound.
-    if (order.compare(after, up_to), len(up_to) >= len(after)) >= (0, True):
-        raise InvalidJobError(
-            f"restrict_to.keys: no key lies after {list(after)} and at or before {list(up_to)} in the key's order"
-        )
 
 
 def ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:

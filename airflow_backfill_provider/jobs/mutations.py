@@ -18,15 +18,16 @@ from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
-from airflow_backfill_provider.core.job.definition import encoded_key, require_parallelism
+from airflow_backfill_provider.core.job.definition import require_parallelism
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
+from airflow_backfill_provider.core.job.restriction import encoded_key
 from airflow_backfill_provider.core.kinds import SHAPES, ShapeLimits
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 from airflow_backfill_provider.jobs.beginnings import cancel_uncreated
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.successor_tables import active_store, delete_unused
-from airflow_backfill_provider.shapes import query_of, shape_of
+from airflow_backfill_provider.shapes import resolved_query_of, shape_of
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
 
@@ -232,7 +233,7 @@ def _chosen(
     if shape_of(job).has_keys:
         of_keys = (_encoded(key, settings.key_order, "key of the upstream") for key in [*named, *units])
         return of_vnodes + Repair(keys=tuple(dict.fromkeys(of_keys)))
-    order = query_of(job).units(settings, by_key=False).order
+    order = resolved_query_of(settings).units(settings, by_key=False).order
     if named:
         raise InvalidJobError(
             f"repair: rows of the view are not rows of the upstream, so keys do not name them; name units, each with a "

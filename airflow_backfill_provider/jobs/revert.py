@@ -59,10 +59,11 @@ def put_back(
     history = store.settings_history()
     former = _former(history)
     barrier, version = _left(store, former)
-    source = open_source(former.definition.upstream, store.storage_options)
-    source.require_same_history(barrier.upstream.end)
-    if former.needs_changes:
-        source.require_changes(barrier.upstream.to_offset, source.latest())
+    for name, definition in former.definition.all_upstreams.items():
+        source, window = open_source(definition, store.storage_options), barrier.window(name)
+        source.require_same_history(window.end)
+        if former.needs_changes:
+            source.require_changes(window.to_offset, source.latest())
     view = former.definition.view_location
     gone = missing_file(view, version, store.storage_options)
     if gone:
@@ -74,7 +75,12 @@ def put_back(
         history[-1],
         SettingsChange.REVERT,
         former.model_copy(update={"incarnation": creation.new_incarnation()}),
-        FirstRows(point=barrier.upstream.end, location=view, version=version),
+        FirstRows(
+            point=barrier.upstream.end,
+            location=view,
+            version=version,
+            others={name: window.end for name, window in barrier.others.items()},
+        ),
         base_epoch=store.last_epoch(),
         requested_by=requested_by,
         now=clock(),

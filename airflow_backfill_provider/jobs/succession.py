@@ -14,8 +14,9 @@ view and the point of the upstream's history that it is as of. After a crash at 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
@@ -30,6 +31,7 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.choice import choose_strategy
@@ -65,7 +67,7 @@ def grow_successor(
         or before.successor.job != wanted
         or _reads_former_table(before.successor, store, upstream)
     ):
-        creation.check_job(job, store, upstream, engine)
+        creation.check_job(job, store, upstream, engine, clock)
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:
@@ -95,7 +97,13 @@ def require_possible(job: BackfillJob) -> None:
 def _reads_former_table(successor: Successor, store: BackfillStore, upstream: Source) -> bool:
     """Return whether a successor was created on another table than the one at the upstream's location now."""
     theirs = store_of(successor, store)
-    return theirs.created() and theirs.settings().upstream.table_id != upstream.at().table_id
+    if not theirs.created():
+        return False
+    settings = theirs.settings()
+    found = {name: open_source(job, store.storage_options) for name, job in settings.definition.others.items()}
+    return settings.upstream.table_id != upstream.at().table_id or any(
+        settings.others[name].table_id != source.at().table_id for name, source in found.items()
+    )
 
 
 def create_successor(
@@ -125,7 +133,13 @@ def create_successor(
 
 
 def hand_over(
-    store: BackfillStore, settings: JobSettings, served: Offset, *, requested_by: str, now: dt.datetime
+    store: BackfillStore,
+    settings: JobSettings,
+    served: Offset,
+    *,
+    others: Mapping[str, Offset] = MappingProxyType({}),
+    requested_by: str,
+    now: dt.datetime,
 ) -> bool:
     """
     Make the successor's incarnation the job's own, if the successor is finished and its view is as new as the served.
@@ -134,6 +148,7 @@ def hand_over(
 
     :param settings: the settings in force; no barrier of theirs waits for its commit.
     :param served: the upstream's offset that the served view is at.
+    :param others: those of the upstreams beside the one that leads, by their names.
     :returns: whether the settings changed.
     """
     successor = settings.successor
@@ -150,11 +165,21 @@ def hand_over(
     # Offsets of two tables cannot be compared. If the upstream was replaced, no epoch keeps the served view fresh.
     if grown.upstream.table_id == settings.upstream.table_id and newest.upstream.to_offset < served:
         return False
+    for name, at in others.items():
+        is_same = name in grown.others and grown.others[name].table_id == settings.others[name].table_id
+        if is_same and newest.window(name).to_offset < at:
+            return False
     location = str(successor.growing["materialized_view"])
     written = commit.view_version
     if written is None:
         written = DeltaLog(location, store.storage_options).newest().version
-    first_rows = FirstRows(point=newest.upstream.end, location=location, version=written, folder=successor.folder)
+    first_rows = FirstRows(
+        point=newest.upstream.end,
+        location=location,
+        version=written,
+        folder=successor.folder,
+        others={name: window.end for name, window in newest.others.items()},
+    )
     follower = following(
         settings,
         SettingsChange.HAND_OVER,
@@ -257,8 +282,7 @@ def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
 
     Nobody reads its view, so changes may wait until it is finished, if a strategy can read the upstream that way.
     """
-    fields = {name: getattr(job, name) for name in type(job).model_fields}
-    elsewhere = {**fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
+    elsewhere = {**job.fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
     try:
         hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})
         choose_strategy(hidden, upstream, upstream.at())

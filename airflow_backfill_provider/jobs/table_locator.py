@@ -52,4 +52,4 @@ def to_rebuild(backfill: Backfill, engine: Callable[[], TableLocator]) -> Backfi
 
 
 def _names_tables(job: BackfillJob) -> bool:
-    return bool(job.upstream.catalog_table or job.view_name)
+    return bool(job.view_name or any(found.catalog_table for found in job.all_upstreams.values()))

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
-from airflow_backfill_provider.sources.base import SourceWatch
+from airflow_backfill_provider.sources.base import Source, SourceWatch
 
 
 class JobUpstreamWatch(SourceWatch):
@@ -20,10 +20,12 @@ class JobUpstreamWatch(SourceWatch):
     tables have changed.
 
     :param backfill: the job.
+    :param other: the name of the upstream, if it is not the one that leads.
     """
 
-    def __init__(self, backfill: Backfill) -> None:
+    def __init__(self, backfill: Backfill, other: str | None = None) -> None:
         self._backfill = backfill
+        self._other = other
         self._tables = VersionsWatch(backfill.store.watched_tables, backfill.store.storage_options)
         self._opened: CachedAnswer[SourceWatch | None] = CachedAnswer()
         self._watch: SourceWatch | None = None
@@ -38,9 +40,18 @@ class JobUpstreamWatch(SourceWatch):
         return dt.datetime.now(dt.UTC) if self._watch is None else self._watch.seen_at(offset)
 
     def _open(self) -> SourceWatch | None:
-        return self._backfill.upstream.watch() if self._backfill.store.created() else None
+        return _source(self._backfill, self._other).watch() if self._backfill.store.created() else None
 
 
-def watch_upstream(backfill: Backfill) -> SourceWatch:
-    """Return a watch that polls a job's upstream for new offsets."""
-    return backfill.upstream.watch() if backfill.job.upstream.is_placed else JobUpstreamWatch(backfill)
+def watch_upstream(backfill: Backfill, other: str | None = None) -> SourceWatch:
+    """
+    Return a watch that polls a job's upstream for new offsets.
+
+    :param other: the name of the upstream, if it is not the one that leads.
+    """
+    definition = backfill.job.upstream if other is None else backfill.job.others[other]
+    return _source(backfill, other).watch() if definition.is_placed else JobUpstreamWatch(backfill, other)
+
+
+def _source(backfill: Backfill, other: str | None) -> Source:
+    return backfill.upstream if other is None else backfill.others[other]

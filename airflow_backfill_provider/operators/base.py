@@ -161,7 +161,7 @@ class SparkBackfillOperator(BackfillOperator):
         from airflow_backfill_provider.hooks.watched_output import WatchedOutput
 
         with airflow_errors():
-            connections = connection_variables(backfill.job.upstream.connection_ids)
+            connections = connection_variables(backfill.job.connection_ids)
         hook = application_hook(
             spark_conn_id=self.spark_conn_id,
             conf=self.conf,

@@ -26,6 +26,7 @@ def barrier_summary(barrier: Barrier) -> dict[str, Any]:
         "paused": barrier.paused,
         "mutations": [str(pinned.mutation) for pinned in barrier.mutations],
         "warnings": list(barrier.warnings),
+        **_of_several(barrier),
     }
 
 
@@ -39,7 +40,19 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
         "changes": commit.upstream_output_row_count,
         "progress": progress,
         "finished": commit.completed,
+        **_of_several(barrier),
     }
+
+
+def _of_several(barrier: Barrier) -> dict[str, Any]:
+    """Return the windows of the upstreams of a job that has several, by their names; nothing if there is only one."""
+    if not barrier.others:
+        return {}
+    windows = {
+        window.relation: {"from_version": window.from_offset.number, "to_version": window.to_offset.number}
+        for window in barrier.windows
+    }
+    return {"upstreams": windows}
 
 
 def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], progress: float) -> dict[str, Any]:

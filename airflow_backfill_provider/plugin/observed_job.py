@@ -139,13 +139,13 @@ class ObservedJob:
         return _watch_of(self._backfill)
 
     @cached_property
-    def _upstream(self) -> SourceWatch:
-        return watch_upstream(self._backfill)
+    def _upstreams(self) -> tuple[SourceWatch, ...]:
+        return tuple(watch_upstream(self._backfill, other) for other in (None, *self._backfill.job.others))
 
     def _versions(self) -> str:
         """Return a value that changes whenever a table of the job, or of the rebuild beside its view, does."""
         try:
-            seen = [str(part) for part in self._upstream.look()]
+            seen = [str(part) for upstream in self._upstreams for part in upstream.look()]
         except (UpstreamUnavailableError, UpstreamRefusedError) as error:
             # The status says so, and all else is in the job's own tables.
             seen = [type(error).__name__]

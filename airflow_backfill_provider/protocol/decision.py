@@ -17,12 +17,12 @@ from airflow_backfill_provider.core.epoch.barrier import (
     PinnedRange,
     PinnedRead,
     Repair,
-    UpstreamWindow,
 )
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.held_up import counted, held_up_before
 from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import Visibility

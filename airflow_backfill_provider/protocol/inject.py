@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.epoch.stages import StageKind, stage_of
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, MaterializedViewError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.visibility import may_wait
@@ -34,6 +35,7 @@ from airflow_backfill_provider.protocol.decision import (
     next_barrier,
     why_idle,
 )
+from airflow_backfill_provider.protocol.other_windows import OtherWindows, instant_of, other_windows, require_changes
 from airflow_backfill_provider.protocol.refresh import chosen_refresh
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -109,7 +111,8 @@ def inject_barrier(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
         served = settings.first_window_after if previous is None else previous.upstream.to_offset
-        if hand_over(store, settings, served, requested_by=str(requester), now=clock()):
+        others = {} if previous is None else {name: window.to_offset for name, window in previous.others.items()}
+        if hand_over(store, settings, served, others=others, requested_by=str(requester), now=clock()):
             continue
         inputs = EpochInputs(
             history=history,
@@ -181,7 +184,8 @@ def _planned_barrier(
 ) -> tuple[Barrier | None, str]:
     """Return what :func:`_next_barrier` does, without a look at the view."""
     store, upstream = tables.store, tables.upstream
-    newest, covered = _newest(tables, inputs, until)
+    instant = instant_of(inputs, until, now)
+    newest, covered = _newest(tables, inputs, instant)
     if newest is None:
         return None, covered
     limit = next_limit(
@@ -215,16 +219,34 @@ def _planned_barrier(
     if decided.needs_changes and reads_changes:
         # Also if there are no changes: the epoch's position moves past the window.
         upstream.require_kept_values(after, described.offset, inputs.settings.upstream)
-    has_changes = depends_on_changes(inputs, decided) and upstream.has_changes(after, described.offset)
+    others = other_windows(
+        inputs, upstream, described, newest, instant=instant, now=now, storage_options=store.storage_options
+    )
+    has_changes = depends_on_changes(inputs, decided) and (
+        others.changed or upstream.has_changes(after, described.offset)
+    )
     idle = why_idle(inputs, decided, has_changes=has_changes)
-    if idle and described.offset == inputs.from_offset:
+    if idle and described.offset == inputs.from_offset and not others.are_wide:
         return None, idle
     if decided.needs_changes and reads_changes and not idle:
         upstream.require_changes(after, described.offset)
+        require_changes(inputs, others, store.storage_options)
     if not idle:
         decided = replace(decided, refresh=chosen_refresh(inputs, decided, upstream, described.offset))
     window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
-    return next_barrier(inputs, decided, window, requester=requester, now=now), idle
+    barrier = next_barrier(inputs, decided, window, requester=requester, now=now)
+    return (_with_others(barrier, others) if others.windows else barrier), idle
+
+
+def _with_others(barrier: Barrier, others: OtherWindows) -> Barrier:
+    """Return the barrier of several upstreams."""
+    return barrier.model_copy(
+        update={
+            "windows": (*barrier.windows, *others.windows),
+            "instant": others.instant,
+            "warnings": (*barrier.warnings, *others.warnings),
+        }
+    )
 
 
 def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> tuple[Offset | None, str]:
@@ -259,6 +281,7 @@ def _window(upstream: Source, inputs: EpochInputs, described: UpstreamDescriptio
     committed_at = upstream.watermark(described.offset)
     last_watermark = inputs.previous.upstream.watermark if inputs.previous else committed_at
     return UpstreamWindow(
+        relation=inputs.settings.definition.lead_name,
         table_id=described.table_id,
         from_offset=inputs.from_offset,
         to_offset=described.offset,

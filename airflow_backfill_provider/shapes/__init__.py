@@ -11,6 +11,7 @@ from airflow_backfill_provider.shapes.full import Full
 from airflow_backfill_provider.shapes.group import Group
 from airflow_backfill_provider.shapes.queries import ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
+from airflow_backfill_provider.shapes.several import over_tables
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -26,7 +27,7 @@ KINDS.register(Full())
 
 def shape_of(job: BackfillJob) -> Shape:
     """Return the shape of a job's query."""
-    return KINDS.named(kinds.shape_of(job.query, job.refresh).name)
+    return KINDS.named(kinds.shape_of_job(job).name)
 
 
 def query_of(job: BackfillJob) -> ShapedQuery:
@@ -34,9 +35,15 @@ def query_of(job: BackfillJob) -> ShapedQuery:
     return shape_of(job).query(job.query)
 
 
+def resolved_query_of(settings: JobSettings) -> ShapedQuery:
+    """Return the query of a created job, resolved over its tables if there are several."""
+    job = settings.definition
+    return over_tables(query_of(job), job, settings.upstream)
+
+
 def row_units_of(settings: JobSettings) -> RowUnits | None:
     """Return how the unit of each row of a job is found, if its strategy reads history unit by unit."""
     return cast("RowUnits | None", kinds.row_units(settings))
 
 
-__all__ = ["KINDS", "Shape", "ShapedQuery", "query_of", "row_units_of", "shape_of"]
+__all__ = ["KINDS", "Shape", "ShapedQuery", "query_of", "resolved_query_of", "row_units_of", "shape_of"]

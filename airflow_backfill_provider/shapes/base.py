@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.job.visibility import Visibility
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.barrier import Barrier
     from airflow_backfill_provider.core.epoch.unit_work import UnitWork
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.offset import Offset
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-    from airflow_backfill_provider.shapes.queries import JobQuery, ShapedQuery
+    from airflow_backfill_provider.shapes.job_query import JobQuery
+    from airflow_backfill_provider.shapes.queries import ShapedQuery
     from airflow_backfill_provider.spark.job_rows import JobRows
     from airflow_backfill_provider.spark.net_changes import MeasuredChanges
     from airflow_backfill_provider.spark.view import MaterializedView
@@ -41,8 +44,10 @@ class WriterContext:
     :param spark: the session.
     :param job: the job's definition.
     :param query: the job's query.
-    :param job_rows: the upstream's rows that belong to the job.
+    :param job_rows: the rows of the upstream, or of the one that leads, that belong to the job.
     :param view: the view's table.
+    :param others: all rows of the other upstreams, by their names; none for most jobs.
+    :param others_begin: the offsets of these when the job was created.
     """
 
     spark: SparkSession
@@ -50,18 +55,42 @@ class WriterContext:
     query: JobQuery
     job_rows: JobRows
     view: MaterializedView
+    others: Mapping[str, JobRows] = field(default_factory=dict)
+    others_begin: Mapping[str, Offset] = field(default_factory=dict)
 
-    def run(self, rows: DataFrame) -> DataFrame:
+    def run(self, rows: DataFrame, others: Mapping[str, DataFrame] = MappingProxyType({})) -> DataFrame:
         """
         Run the query over some rows.
 
         :param rows: rows that have at least the used columns.
+        :param others: such rows of the other upstreams, by their names; see :meth:`others_at_end`.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
         from airflow_backfill_provider.sources.shared.by_key import column
         from airflow_backfill_provider.spark.query import run_query
 
-        return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)))
+        used = {name: found.select(*map(column, self.others[name].columns)) for name, found in others.items()}
+        return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)), used)
+
+    def without_rows(self) -> DataFrame:
+        """
+        Run the query over upstreams without rows, for its schema.
+
+        :raises InvalidJobError: if Spark cannot analyse the query.
+        """
+        return self.run(self.job_rows.empty(), {name: rows.empty() for name, rows in self.others.items()})
+
+    def others_at_creation(self) -> Mapping[str, DataFrame]:
+        """Return the rows of the other upstreams as of the job's creation, by their names; for checks at creation."""
+        return {name: rows.at(self.others_begin[name]) for name, rows in self.others.items()}
+
+    def others_at_begin(self, barrier: Barrier) -> Mapping[str, DataFrame]:
+        """Return the rows of the other upstreams as of the begin of their windows, by their names."""
+        return {name: self.others[name].at(window.from_offset) for name, window in barrier.others.items()}
+
+    def others_at_end(self, barrier: Barrier) -> Mapping[str, DataFrame]:
+        """Return the rows of the other upstreams as of the end of their windows, by their names."""
+        return {name: self.others[name].at(window.to_offset) for name, window in barrier.others.items()}
 
     def old(self, changes: Changes) -> DataFrame:
         """
@@ -78,6 +107,18 @@ class WriterContext:
         from airflow_backfill_provider.spark.net_changes import new_images
 
         return new_images(self.job_rows, changes.net)
+
+    def old_of(self, name: str, changes: Changes) -> DataFrame:
+        """Return for another upstream what :meth:`old` returns; see :meth:`QueryOverSeveral.images`."""
+        from airflow_backfill_provider.spark.net_changes import old_images
+
+        return old_images(self.others[name], changes.others[name])
+
+    def new_of(self, name: str, changes: Changes) -> DataFrame:
+        """Return for another upstream what :meth:`new` returns."""
+        from airflow_backfill_provider.spark.net_changes import new_images
+
+        return new_images(self.others[name], changes.others[name])
 
     def read_set(self, barrier: Barrier, *, with_chunk: bool) -> DataFrame:
         """
@@ -96,12 +137,15 @@ class Changes:
     """
     The changes of a window that apply to the view, checked and not yet written.
 
-    :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`.
-    :param measured: the number of changes, and their properties.
+    :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`. Of several upstreams,
+        those of the one that leads, which may have none.
+    :param measured: the number of these, and their properties.
+    :param others: the net changes of the other upstreams, by their names; only of those that have changes.
     """
 
     net: DataFrame
     measured: MeasuredChanges
+    others: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 class ViewWriter(ABC):
@@ -269,6 +313,12 @@ class Shape(ABC):
         """
         del text
         return False
+
+    takes_upstreams: ClassVar[bool] = False
+    """
+    Whether a query may read the tables of a job with ``upstreams``; then it is a
+    :class:`~airflow_backfill_provider.shapes.several.QueryOverSeveral`.
+    """
 
     @abstractmethod
     def query(self, text: str) -> ShapedQuery:

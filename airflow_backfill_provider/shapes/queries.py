@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
-    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
     from airflow_backfill_provider.spark.row_units import RowUnits
 
 OF_ROWS = frozenset(
@@ -36,7 +35,8 @@ class ColumnOrigin:
     """
     The origin of a column of the view.
 
-    :param inputs: the upstream's columns from which it is computed.
+    :param inputs: the upstream's columns from which it is computed; of several upstreams, each after the upstream's
+        name and a dot.
     :param unchanged: whether it is one of them, unchanged.
     """
 
@@ -50,7 +50,7 @@ class QueryLineage:
     The origins of the view's columns.
 
     :param columns: column of the view → its origin.
-    :param filtered_by: the upstream's columns that decide which rows the view has.
+    :param filtered_by: the upstream's columns that decide which rows the view has, likewise.
     """
 
     columns: Mapping[str, ColumnOrigin]
@@ -108,6 +108,11 @@ class ShapedQuery(ABC):
     Before a query runs, its plan is compared with these. In any case, it reads only the upstream; and once, unless
     these include nodes over several relations.
     """
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the upstreams that it reads, as it writes each first; the first one leads."""
+        return (RELATION,)
 
     @property
     def has_steps(self) -> bool:
@@ -234,46 +239,3 @@ class ShapedQuery(ABC):
         """
         del columns, key, upstream_names
         return QueryLineage({}, ())
-
-
-@dataclass(frozen=True, slots=True)
-class JobQuery:
-    """A job's query with the arguments that rendering it needs."""
-
-    query: ShapedQuery
-    key: tuple[str, ...]
-    upstream_names: frozenset[str]
-
-    @classmethod
-    def of(
-        cls,
-        job: BackfillJob,
-        query: ShapedQuery,
-        upstream: ResolvedUpstream,
-        state_columns: Mapping[str, str] = MappingProxyType({}),
-    ) -> JobQuery:
-        """
-        Return a job's query over its upstream as of the job's creation.
-
-        :param state_columns: as in :meth:`ShapedQuery.with_state`.
-        """
-        return cls(query.with_state(state_columns), tuple(column.column for column in job.upstream.key), upstream.names)
-
-    @property
-    def text(self) -> str:
-        """The query as the user wrote it, without comments."""
-        return self.query.text
-
-    @property
-    def plan_nodes(self) -> Collection[str]:
-        """The names of the nodes that Spark's plan of the query may have."""
-        return self.query.plan_nodes
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the query may rename columns in subqueries."""
-        return self.query.has_steps
-
-    def over(self, relation: str) -> str:
-        """Return the SQL of the view's rows, over a relation with the used columns."""
-        return self.query.render(relation, self.key, self.upstream_names)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
-    from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+    from airflow_backfill_provider.core.status.change_feed import ChangeFeed
     from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.sources.numbered_files import NumberedFiles
     from airflow_backfill_provider.sources.present_rows import PresentRows
@@ -242,7 +242,7 @@ class Source(ABC):
     ) -> ChangeFeed:
         """
         Return the changes that a job has not read, see
-        :class:`~airflow_backfill_provider.core.status.watchdog.ChangeFeed`.
+        :class:`~airflow_backfill_provider.core.status.change_feed.ChangeFeed`.
 
         It fills ``latest``, ``kept_for``, ``unread_since``, ``needed`` and ``needed_since``. If ``created_on`` or
         ``reached`` doesn't match, it sets ``replaced``, and leaves out what is unread and needed. It is called often,

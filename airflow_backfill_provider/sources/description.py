@@ -29,6 +29,7 @@ class UpstreamDescription:
     :param types: column → Spark's JSON name of its type: ``long``, ``string``, ``decimal(20,2)``; nested types as JSON.
     :param physical_names: column → its name in storage, where that differs.
     :param view: the view and its job if the upstream is another job's materialized view; ``None`` if it is none.
+    :param required: the columns that are never null, as far as the upstream says so.
     """
 
     location: str
@@ -37,6 +38,7 @@ class UpstreamDescription:
     types: Mapping[str, str]
     physical_names: Mapping[str, str] = field(default_factory=dict)
     view: UpstreamView | None = None
+    required: Collection[str] = frozenset()
 
     @property
     def pinned(self) -> Mapping[str, str]:

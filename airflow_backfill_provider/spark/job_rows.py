@@ -111,6 +111,33 @@ class JobRows:
             units=units,
         )
 
+    @classmethod
+    def of_other(cls, job: BackfillJob, name: str, reader: SourceReader, upstream: ResolvedUpstream) -> Self:
+        """
+        Return the rows of an upstream beside the one that leads: all of them, without positions.
+
+        :param name: the upstream's name in the query.
+        :param upstream: its columns as of the job's creation.
+        """
+        definition = job.all_upstreams[name]
+        key = KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=upstream.types[column.column], descending=column.descending)
+                for column in definition.key
+            )
+        )
+        return cls(
+            location=definition.location,
+            reader=reader,
+            types=upstream.types,
+            key=key,
+            scan=key,
+            distribution_key=definition.distribution_key,
+            vnode_count=job.vnode_count,
+            vnodes=frozenset(range(job.vnode_count)),
+            keys=EVERYTHING,
+        )
+
     @property
     def columns(self) -> list[str]:
         """Names of the used columns."""
@@ -204,6 +231,11 @@ class JobRows:
         """
         of_source = {self.change_type: F.col(CHANGE_TYPE), self.change_offset: F.col(CHANGE_OFFSET)}
         return self._select(self.reader.changes(after, up_to).withColumns(of_source), *of_source)
+
+    def no_changes(self, up_to: Offset) -> DataFrame:
+        """Return what :meth:`changes` would, without a change."""
+        of_source = {self.change_type: F.lit("delete"), self.change_offset: literal(up_to)}
+        return self._select(self.reader.empty().withColumns(of_source), *of_source)
 
     @property
     def change_type(self) -> str:

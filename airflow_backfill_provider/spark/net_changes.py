@@ -81,8 +81,16 @@ def net_changes(
         row did not exist before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads,
         if there are ``old_columns``.
     """
+    return _net(rows, rows.changes(after, up_to).filter(wanted), old_columns)
+
+
+def no_net_changes(rows: JobRows, up_to: Offset, old_columns: Sequence[str] = ()) -> DataFrame:
+    """Return what :func:`net_changes` would of a window without changes, which need not be read."""
+    return _net(rows, rows.no_changes(up_to), old_columns)
+
+
+def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
     own = rows.own
-    feed = rows.changes(after, up_to).filter(wanted)
     if rows.reader.appends_only:
         return _appended(rows, feed, old_columns)
     keys = [column(name) for name in rows.key.names]

@@ -65,23 +65,25 @@ def explainable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _with_harmless_names(value, key) for key, value in schema.items()}
 
 
-def require_announced_plan(explained: str, relation: str, nodes: Collection[str]) -> None:
+def require_announced_plan(explained: str, relation: str, nodes: Collection[str], others: Collection[str] = ()) -> None:
     """
-    Refuse a query that reads anything but one relation, or does anything that its shape did not announce.
+    Refuse a query that reads anything but some relations, or does anything that its shape did not announce.
 
     :param explained: what ``EXPLAIN EXTENDED`` prints for the query, as of :func:`explainable`.
     :param relation: the relation that it reads, a temporary view over rows of the session, with a name that nobody
         could know when the query was written.
     :param nodes: the names of the nodes that the query's plan may have.
+    :param others: the further relations that it reads, likewise; none if there is one upstream.
     :raises InvalidJobError: with the node.
     """
     lines = _analysed(explained.split("\n"))
     found = _tree(lines)
-    defined = read = bound = 0
+    defined = read = 0
+    bound = dict.fromkeys((relation, *others), 0)
     for node in found:
-        if node.name == "SubqueryAlias" and node.rest.strip() == relation:
-            _require_bound(node, relation)
-            bound += 1
+        if node.name == "SubqueryAlias" and (name := node.rest.strip()) in bound:
+            _require_bound(node, name)
+            bound[name] += 1
         elif not node.children and node.name != "CTERelationRef" and node.name not in _ROWS:
             raise _unannounced(f"reads {node.name}, which is not the upstream")
         if node.name not in {*nodes, "SubqueryAlias", "View", *_ROWS}:
@@ -91,7 +93,8 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
         defined += node.name == "CTERelationDef"
         read += node.name == "CTERelationRef"
     reads_again = not _OVER_SEVERAL.isdisjoint(nodes)
-    if (bound != 1 and not (bound and reads_again)) or sum(node.name in _ROWS for node in found) != bound:
+    as_announced = all(times == 1 or (times and reads_again) for times in bound.values())
+    if not as_announced or sum(node.name in _ROWS for node in found) != sum(bound.values()):
         raise _unannounced("reads other rows than those of the upstream")
     if defined != read and not (defined < read and reads_again):
         raise _unannounced("reads a common table expression several times")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -39,6 +40,10 @@ _checked: WeakKeyDictionary[SparkSession, set[tuple[str, frozenset[str]]]] = Wea
 _checking = Lock()
 
 
+NO_OTHERS: Mapping[str, Any] = MappingProxyType({})
+"""No relations beside the upstream's."""
+
+
 class Query(Protocol):
     """A query as the engine runs it."""
 
@@ -62,60 +67,91 @@ class Query(Protocol):
         """The names of the nodes that Spark's plan of the query may have."""
         ...
 
-    def over(self, relation: str) -> str:
-        """Return the SQL of the view's rows, over a relation with the used columns."""
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of the upstreams beside the one that leads; none for most."""
+        ...
+
+    def over(self, relation: str, others: Mapping[str, str] = NO_OTHERS) -> str:
+        """
+        Return the SQL of the view's rows, over relations with the used columns.
+
+        :param relation: the relation to read as the upstream, or as the one that leads.
+        :param others: the relations to read as the other upstreams, by their names.
+        """
         ...
 
 
-def run_query(spark: SparkSession, query: Query, rows: DataFrame) -> DataFrame:
+def run_query(
+    spark: SparkSession, query: Query, rows: DataFrame, others: Mapping[str, DataFrame] = NO_OTHERS
+) -> DataFrame:
     """
     Return the view's rows, hidden columns included, over rows with the used columns alone.
 
+    :param rows: the rows of the upstream, or of the one that leads.
+    :param others: the rows of the other upstreams, by their names.
     :raises InvalidJobError: if Spark cannot analyse the query, or if the query does more than its check found.
     """
-    require_checked(spark, query, rows)
+    require_checked(spark, query, rows, others)
+    named: dict[str, Any] = {_argument(number): others[name] for number, name in enumerate(query.others)}
     with query_errors():
-        result = spark.sql(over_rows(query), rows=rows)
+        result = spark.sql(over_rows(query), rows=rows, **named)
         result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
     return result
 
 
 def over_rows(query: Query) -> str:
-    """Return the SQL of a query over the ``rows`` argument of :meth:`SparkSession.sql`."""
-    relation = _new_relation()
+    """Return the SQL of a query over the ``rows`` argument, and those of others, of :meth:`SparkSession.sql`."""
+    relation, others = _new_relation(), {name: _new_relation() for name in query.others}
     # Spark replaces the name in braces with the rows; a temporary view would need two more calls to a server.
-    return query.over(relation).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
+    sql = query.over(relation, others).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
+    for number, name in enumerate(query.others):
+        sql = sql.replace(others[name], f"{{{_argument(number)}}}")
+    return sql
 
 
-def require_checked(spark: SparkSession, query: Query, rows: DataFrame) -> None:
+def _argument(number: int) -> str:
+    return f"other_{number}"
+
+
+def require_checked(
+    spark: SparkSession, query: Query, rows: DataFrame, others: Mapping[str, DataFrame] = NO_OTHERS
+) -> None:
     """
     Check Spark's plan of a query, once per session.
 
     :param rows: rows with the used columns; only their schema is used.
+    :param others: those of the other upstreams, by their names.
     :raises InvalidJobError: as :func:`run_query`.
     """
-    asked = query.over("rows"), query.upstream_names
+    asked = (
+        query.over("rows", {name: f"rows_{number}" for number, name in enumerate(query.others)}),
+        query.upstream_names,
+    )
     # Parts of a chunk are written by threads of one session, and other threads need paths again after the check.
     with _checking:
         known = _checked.setdefault(spark, set())
         if asked not in known:
-            _check(spark, query, rows.schema)
+            _check(spark, query, rows.schema, {name: others[name].schema for name in query.others})
             known.add(asked)
 
 
-def _check(spark: SparkSession, query: Query, schema: StructType) -> None:
-    relation = _new_relation()
-    sql = explainable(query.over(relation))
-    # Without rows, so that Spark reads no file of the upstream.
-    empty = spark.createDataFrame([], StructType.fromJson(explainable_schema(schema.jsonValue())))
-    empty.createOrReplaceTempView(relation)
+def _check(spark: SparkSession, query: Query, schema: StructType, other_schemas: Mapping[str, StructType]) -> None:
+    relation, others = _new_relation(), {name: _new_relation() for name in other_schemas}
+    sql = explainable(query.over(relation, others))
+    schemas = {relation: schema, **{others[name]: found for name, found in other_schemas.items()}}
     try:
+        for view, found in schemas.items():
+            # Without rows, so that Spark reads no file of the upstream.
+            empty = spark.createDataFrame([], StructType.fromJson(explainable_schema(found.jsonValue())))
+            empty.createOrReplaceTempView(view)
         with query_errors(), session_settings(spark, _ANALYSIS):
             spark.sql(sql).schema  # noqa: B018 - raises the error of a query that cannot be analysed
             explained: Any = spark.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0]
     finally:
-        spark.catalog.dropTempView(relation)
-    require_announced_plan(str(explained), relation, query.plan_nodes)
+        for view in schemas:
+            spark.catalog.dropTempView(view)
+    require_announced_plan(str(explained), relation, query.plan_nodes, tuple(others.values()))
 
 
 def _new_relation() -> str:

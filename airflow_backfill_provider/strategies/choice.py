@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
-from airflow_backfill_provider.core.kinds import JobShape, ShapeLimits, may_read_units, shape_of
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.kinds import JobShape, ShapeLimits, may_read_units, shape_of_job
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
@@ -38,7 +39,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     :param described: the upstream as of the offset to choose by.
     :raises InvalidJobError: if none fits.
     """
-    shape = shape_of(job.query, job.refresh)
+    shape = shape_of_job(job)
     _require_changes(job, shape, upstream, described)
     inputs = StrategyInputs.of(job, upstream, described)
     suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]
@@ -57,6 +58,7 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
                 f"strategy: {named.name} cannot read {upstream.location}; use auto, or "
                 f"{', '.join(kind.name for kind in suited)}"
             )
+        _require_windows(job, named)
         named.require_possible(inputs)
         return StrategyChoice(named, "the job asks for it", estimates)
     against = [refusal for refusal in refused.values() if refusal]
@@ -82,6 +84,7 @@ def _refusal(job: BackfillJob, shape: JobShape, kind: Strategy) -> str:
     """Return why a view of the job's shape cannot be filled by a strategy; an empty text if it can."""
     named = job.model_copy(update={"strategy": kind.name})
     try:
+        _require_windows(job, kind)
         shape.require_job(named)
         ShapeLimits(shape, job.query, kind.name).require(
             visibility=job.visibility, parallelism=job.parallelism, speed=job.rate.limits
@@ -89,6 +92,19 @@ def _refusal(job: BackfillJob, shape: JobShape, kind: Strategy) -> str:
     except InvalidJobError as refusal:
         return str(refusal)
     return ""
+
+
+def _require_windows(job: BackfillJob, kind: Strategy) -> None:
+    """
+    Refuse changes that wait, of several upstreams, under a strategy that does not end their windows.
+
+    :raises InvalidJobError: with what to do.
+    """
+    if job.others and job.visibility is not Visibility.EVERY_EPOCH and not kind.ends_windows:
+        raise InvalidJobError(
+            f"visibility: changes of several upstreams cannot wait under strategy {kind.name}; use strategy snapshot, "
+            "or every_epoch"
+        )
 
 
 _THROUGH_A_ROW_VIEW = (

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.epoch.auto_rate import ChunkBounds, epochs_f
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import AskedRate
 from airflow_backfill_provider.core.job.row_estimate import rows_of
-from airflow_backfill_provider.core.kinds import shape_of
+from airflow_backfill_provider.core.kinds import query_of
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, mean_row_bytes
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyValue
 from airflow_backfill_provider.sources.base import Source
@@ -163,7 +163,7 @@ def _share_of_columns(job: BackfillJob, described: UpstreamDescription) -> float
     """Estimate the used columns' share of the upstream's bytes; all columns are assumed to have the same size."""
     names = list(described.types)
     used = {
-        *shape_of(job.query, job.refresh).query(job.query).columns_of(names),
+        *query_of(job).columns_of(names),
         *(column.column for column in job.upstream.key),
         *job.upstream.distribution_key,
     }

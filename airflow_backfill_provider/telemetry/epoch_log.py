@@ -18,13 +18,19 @@ def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
     :param upstream: the location of the upstream.
     """
     window = barrier.upstream
-    if barrier.has_window:
+    if window.is_wide:
         yield (
             f"epoch {barrier.epoch}: upstream versions ({window.from_offset}, {window.to_offset}] of {upstream}, "
             f"committed up to {window.watermark:%Y-%m-%d %H:%M:%S} UTC"
         )
     else:
         yield f"epoch {barrier.epoch}: the upstream {upstream} has nothing after version {window.to_offset}"
+    for name, other in barrier.others.items():
+        yield (
+            f"and versions ({other.from_offset}, {other.to_offset}] of {name}"
+            if other.is_wide
+            else f"and {name} as of version {other.to_offset}"
+        )
     yield f"planned: {_plan(barrier)}"
     if barrier.rate is not None and barrier.parts:
         yield f"rate limit: {described_limit(barrier.rate.asked, barrier.rate_limit, barrier.rate.reason)}"

@@ -11,14 +11,17 @@ import logging
 import os
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.queries import QueryLineage
 
 if TYPE_CHECKING:
@@ -60,12 +63,14 @@ class EpochLineage:
     :param view: the view, after the epoch.
     :param query: the view's query.
     :param columns: the lineage of the view's columns.
+    :param others: the upstreams beside the one that leads, by their names in the query.
     """
 
     upstream: TableState
     view: TableState
     query: str
     columns: QueryLineage
+    others: Mapping[str, TableState] = field(default_factory=dict)
 
 
 def epoch_lineage(
@@ -76,6 +81,7 @@ def epoch_lineage(
     upstream_columns: Mapping[str, str],
     view_columns: Mapping[str, str],
     rows: int,
+    other_columns: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> EpochLineage:
     """
     Return the lineage of a committed epoch, or of several epochs that it is the last of.
@@ -83,17 +89,11 @@ def epoch_lineage(
     :param upstream_columns: the upstream's columns with their types.
     :param view_columns: the view's columns with their types.
     :param rows: the number of rows that were read, see :func:`rows_of`.
+    :param other_columns: the columns of the upstreams beside the one that leads, by their names.
     """
     job = settings.definition
     return EpochLineage(
-        upstream=TableState(
-            location=job.upstream.location,
-            name=job.upstream.catalog_table,
-            layer=job.upstream.kind,
-            version=str(barrier.upstream.to_offset),
-            columns=upstream_columns,
-            rows=rows,
-        ),
+        upstream=_upstream_state(job.upstream, barrier.upstream, upstream_columns, rows),
         view=TableState(
             location=job.view_location,
             name=job.view_name,
@@ -103,7 +103,26 @@ def epoch_lineage(
             rows=rows,
         ),
         query=job.query,
-        columns=query_of(job).lineage(tuple(upstream_columns), settings.key_order.names, settings.upstream.names),
+        columns=resolved_query_of(settings).lineage(
+            tuple(upstream_columns), settings.key_order.names, settings.upstream.names
+        ),
+        others={
+            name: _upstream_state(job.others[name], barrier.window(name), columns, rows)
+            for name, columns in other_columns.items()
+        },
+    )
+
+
+def _upstream_state(
+    upstream: UpstreamDefinition, window: UpstreamWindow, columns: Mapping[str, str], rows: int
+) -> TableState:
+    return TableState(
+        location=upstream.location,
+        name=upstream.catalog_table,
+        layer=upstream.kind,
+        version=str(window.to_offset),
+        columns=columns,
+        rows=rows,
     )
 
 
@@ -135,23 +154,24 @@ def operator_lineage(lineage: EpochLineage) -> OperatorLineage[Any, Any]:
     from openlineage.client.facet_v2 import output_statistics_output_dataset as output_statistics
     from openlineage.client.facet_v2 import sql_job
 
-    upstream, view = lineage.upstream, lineage.view
-    read = dataset_name(upstream.location)
+    view, lead = lineage.view, dataset_name(lineage.upstream.location)
     written = dataset_name(view.location)
+    others = {name: dataset_name(table.location) for name, table in lineage.others.items()}
     return OperatorLineage(
         inputs=[
             InputDataset(
-                *read,
+                *dataset_name(upstream.location),
                 facets=_table_facets(upstream),
                 inputFacets={
                     "inputStatistics": input_statistics.InputStatisticsInputDatasetFacet(rowCount=upstream.rows)
                 },
             )
+            for upstream in (lineage.upstream, *lineage.others.values())
         ],
         outputs=[
             OutputDataset(
                 *written,
-                facets={**_table_facets(view), "columnLineage": _column_lineage(lineage.columns, *read)},
+                facets={**_table_facets(view), "columnLineage": _column_lineage(lineage.columns, lead, others)},
                 outputFacets={
                     "outputStatistics": output_statistics.OutputStatisticsOutputDatasetFacet(rowCount=view.rows)
                 },
@@ -215,6 +235,9 @@ class EpochLineageMixin:
             upstream_columns=backfill.upstream.at(barrier.upstream.to_offset).types,
             view_columns=view.at().types,
             rows=self._rows,
+            other_columns={
+                name: source.at(barrier.window(name).to_offset).types for name, source in backfill.others.items()
+            },
         )
 
 
@@ -250,12 +273,14 @@ def _table_facets(table: TableState) -> dict[str, Any]:
     return facets
 
 
-def _column_lineage(lineage: QueryLineage, namespace: str, name: str) -> Any:
+def _column_lineage(lineage: QueryLineage, lead: tuple[str, str], others: Mapping[str, tuple[str, str]]) -> Any:
     from openlineage.client.facet_v2 import column_lineage_dataset as facet
 
     def field(column: str, kind: str, subtype: str) -> Any:
         how = facet.Transformation(type=kind, subtype=subtype)
-        return facet.InputField(namespace=namespace, name=name, field=column, transformations=[how])
+        table, _, of_table = column.partition(".") if others else ("", "", column)
+        namespace, name = others.get(table, lead)
+        return facet.InputField(namespace=namespace, name=name, field=of_table, transformations=[how])
 
     return facet.ColumnLineageDatasetFacet(
         fields={

@@ -27,10 +27,12 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.epoch.barrier import Barrier, UpstreamWindow
+    from airflow_backfill_provider.core.epoch.barrier import Barrier
     from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
     from airflow_backfill_provider.core.epoch.settings import JobSettings
+    from airflow_backfill_provider.core.epoch.window import UpstreamWindow
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
     from airflow_backfill_provider.jobs.backfill import Backfill
     from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
     from airflow_backfill_provider.sources.base import SourceWatch
@@ -61,22 +63,28 @@ class UpstreamCommitTrigger(BaseEventTrigger):
     :param job: the definition's fields.
     :param backfill_conn_id: the connection with the location of control tables.
     :param poll_interval: seconds between two polls.
+    :param other: the name of the upstream to poll, if it is not the one that leads.
     """
 
-    def __init__(self, *, job: Mapping[str, Any], backfill_conn_id: str, poll_interval: float) -> None:
+    def __init__(
+        self, *, job: Mapping[str, Any], backfill_conn_id: str, poll_interval: float, other: str | None = None
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.job = dict(job)
         self.backfill_conn_id = backfill_conn_id
         self.poll_interval = poll_interval
+        self.other = other
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class and the arguments from which Airflow makes the trigger again."""
         arguments = {"job": self.job, "backfill_conn_id": self.backfill_conn_id, "poll_interval": self.poll_interval}
+        if self.other is not None:
+            arguments["other"] = self.other
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     def shared_stream_key(self) -> Hashable:
         """Return the key of the triggers that share their polls of the upstream."""
-        upstream = load_job(self.job).upstream
+        upstream = _definition_of(load_job(self.job), self.other)
         # Jobs that name one table may have found it at different locations.
         watched = upstream.watched if upstream.is_placed else f"{upstream.catalog_table} of job {self.job['name']}"
         return "upstream commits", upstream.kind, watched, self.backfill_conn_id, self.poll_interval
@@ -88,14 +96,14 @@ class UpstreamCommitTrigger(BaseEventTrigger):
 
         :param kwargs: the arguments of one of the triggers that share the stream.
         """
-        job, conn_id = load_job(kwargs["job"]), kwargs["backfill_conn_id"]
-        watch, failures = _UpstreamWatch(job, conn_id), _FailureLog()
+        job, conn_id, other = load_job(kwargs["job"]), kwargs["backfill_conn_id"], kwargs.get("other")
+        watch, failures = _UpstreamWatch(job, conn_id, other), _FailureLog()
         while True:
             try:
                 commit = await asyncio.to_thread(watch.look)
             except Exception as error:  # noqa: BLE001 - the next poll may succeed
-                failures.log(f"cannot read {job.upstream.location}", error)
-                watch = _UpstreamWatch(job, conn_id)
+                failures.log(f"cannot read {_definition_of(job, other).location}", error)
+                watch = _UpstreamWatch(job, conn_id, other)
             else:
                 failures.clear()
                 yield commit
@@ -103,14 +111,14 @@ class UpstreamCommitTrigger(BaseEventTrigger):
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[UpstreamCommit]) -> AsyncIterator[TriggerEvent]:
         """Yield an event whenever the job needs an epoch for a new reason."""
-        watch, failures = _JobWatch(self.job, self.backfill_conn_id), _FailureLog()
+        watch, failures = _JobWatch(self.job, self.backfill_conn_id, self.other), _FailureLog()
         emitted: Hashable = None
         async for commit in shared_stream:
             try:
                 demand = await asyncio.to_thread(watch.demand, commit)
             except Exception as error:  # noqa: BLE001 - as above
                 failures.log(f"cannot read job {self.job['name']}", error)
-                watch = _JobWatch(self.job, self.backfill_conn_id)
+                watch = _JobWatch(self.job, self.backfill_conn_id, self.other)
                 continue
             failures.clear()
             if demand is not None and demand.key != emitted:
@@ -125,7 +133,7 @@ class UpstreamCommitTrigger(BaseEventTrigger):
     def _event(self, commit: UpstreamCommit, demand: Demand) -> TriggerEvent:
         payload = {
             "job": self.job["name"],
-            "upstream": load_job(self.job).upstream.location,
+            "upstream": _definition_of(load_job(self.job), self.other).location,
             "version": commit.offset.root,
             "timestamp": commit.timestamp,
             "reason": demand.reason,
@@ -139,10 +147,12 @@ class _UpstreamWatch:
 
     :param job: a job that reads the upstream.
     :param backfill_conn_id: the connection with the object store's options.
+    :param other: the name of the upstream, if it is not the one that leads.
     """
 
-    def __init__(self, job: BackfillJob, backfill_conn_id: str) -> None:
+    def __init__(self, job: BackfillJob, backfill_conn_id: str, other: str | None = None) -> None:
         self._job = job
+        self._other = other
         self._backfill_conn_id = backfill_conn_id
         self._commit: CachedAnswer[UpstreamCommit] = CachedAnswer()
 
@@ -150,7 +160,7 @@ class _UpstreamWatch:
     def _watch(self) -> SourceWatch:
         from airflow_backfill_provider.jobs.upstream_watch import watch_upstream
 
-        return watch_upstream(BackfillHook(self._backfill_conn_id).open(self._job))
+        return watch_upstream(BackfillHook(self._backfill_conn_id).open(self._job), self._other)
 
     def look(self) -> UpstreamCommit:
         """
@@ -164,7 +174,8 @@ class _UpstreamWatch:
     def _read(self, offset: Offset | None) -> UpstreamCommit:
         if offset is None:
             raise UpstreamNotFoundError(
-                f"there is no table at {self._job.upstream.location}: it is not created yet, or it was removed"
+                f"there is no table at {_definition_of(self._job, self._other).location}: it is not created yet, or it "
+                "was removed"
             )
         return UpstreamCommit(offset, self._watch.seen_at(offset).isoformat())
 
@@ -175,10 +186,12 @@ class _JobWatch:
 
     :param job: the definition's fields.
     :param backfill_conn_id: the connection with the location of control tables.
+    :param other: the name of the upstream, if it is not the one that leads.
     """
 
-    def __init__(self, job: Mapping[str, Any], backfill_conn_id: str) -> None:
+    def __init__(self, job: Mapping[str, Any], backfill_conn_id: str, other: str | None = None) -> None:
         self._job = job
+        self._other = other
         self._backfill_conn_id = backfill_conn_id
         self._progress: CachedAnswer[Progress] = CachedAnswer()
 
@@ -199,8 +212,8 @@ class _JobWatch:
         :param latest: the upstream's newest commit.
         """
         settings, newest, commit = self._progress.get(self._tables.latest(), self._read)
-        replaced = "" if newest is None else self._replacement_error(newest.upstream, latest)
-        own = demand_of(settings, newest, commit, latest.offset, replaced=replaced)
+        replaced = "" if newest is None else self._replacement_error(_window_of(newest, self._other), latest)
+        own = demand_of(settings, newest, commit, latest.offset, replaced=replaced, other=self._other)
         if own is not None or settings is None or settings.successor is None:
             return own
         return self._demand_of_successor(latest.offset)
@@ -211,7 +224,7 @@ class _JobWatch:
         if successor is None:
             return None
         settings, newest, commit = _progress_of(successor)
-        found = demand_of(settings, newest, commit, latest)
+        found = demand_of(settings, newest, commit, latest, other=self._other)
         if found is not None:
             return Demand((successor.job.state, found.key), f"a rebuild grows beside the view: {found.reason}")
         if commit is not None and commit.completed:
@@ -225,14 +238,24 @@ class _JobWatch:
         if latest == UpstreamCommit(reached.to_offset, reached.watermark.isoformat()):
             return ""
         # An epoch that was pinned between the two reads may end at a newer version than `latest`.
+        backfill = self._backfill
         try:
-            self._backfill.upstream.require_same_history(reached.end)
+            source = backfill.upstream if self._other is None else backfill.others[self._other]
+            source.require_same_history(reached.end)
         except (UpstreamReplacedError, ChangeFeedGapError) as error:
             return str(error)
         return ""
 
     def _read(self) -> Progress:
         return _progress_of(self._backfill)
+
+
+def _definition_of(job: BackfillJob, other: str | None) -> UpstreamDefinition:
+    return job.upstream if other is None else job.others[other]
+
+
+def _window_of(barrier: Barrier, other: str | None) -> UpstreamWindow:
+    return barrier.upstream if other is None else barrier.window(other)
 
 
 def _progress_of(backfill: Backfill) -> Progress:

@@ -32,9 +32,9 @@ MUTANTS = (
         name="a-job-is-created-on-an-unfinished-view",
         breaks="A job is created on a view that is not finished.",
         invariant="I6",
-        file="airflow_backfill_provider/jobs/creation.py",
-        old="    require_finished(described.view, store.storage_options)\n",
-        new="",
+        file="airflow_backfill_provider/jobs/first_look.py",
+        old="        described = upstream.at()\n        require_finished(described.view, storage_options)\n",
+        new="        described = upstream.at()\n",
         killers=(
             (
                 "tests/unit/cli/commands/test_chains.py::"

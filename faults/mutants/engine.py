@@ -68,7 +68,7 @@ MUTANTS = (
         breaks="An epoch goes on with the old files of an upstream whose name means another table.",
         invariant="I6",
         file="airflow_backfill_provider/engine/named_tables.py",
-        old="if not (is_same and found.table_id == settings.upstream.table_id):",
+        old="if not (_is_same_place(found.location, upstream.location) and found.table_id == table_id):",
         new="if False:",
         killers=(f"{CATALOG_TABLES}::test_a_dropped_upstream_that_was_made_anew_elsewhere_is_refused_by_its_name",),
         spark=True,

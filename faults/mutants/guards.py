@@ -29,7 +29,7 @@ MUTANTS = (
         breaks="The file of a schema may lie outside of the allowed roots.",
         invariant="I6",
         file="airflow_backfill_provider/lake/store/allowed_roots.py",
-        old="for name, file in job.upstream.files.items():",
+        old="for name, file in job.upstream_files.items():",
         new="for name, file in ():",
         killers=(f"{ALLOWED_ROOTS}::test_files_of_schemas_lie_under_the_roots_too",),
     ),

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedU
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, Position
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart

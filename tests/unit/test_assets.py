@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from airflow.sdk import Asset, AssetAlias
+from airflow.sdk import Asset, AssetAlias, AssetAny
 
 from airflow_backfill_provider.assets import (
     MATERIALIZED_VIEWS,
@@ -16,6 +16,7 @@ from airflow_backfill_provider.assets import (
 )
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.shared_epoch import EpochSummaryOperator
+from tests.several import shape_of_several, star
 from tests.unit.stand_in import Lake, StandInSpark, context
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -109,3 +110,15 @@ def test_assets_carry_the_names_of_tables_in_a_catalog(orders: Lake):
     assert view.extra["definition"] == named
     assert finished_view_asset(named).uri == "catalog://prod/sales/small_orders?event=finished"
     assert upstream_asset(named).uri == "catalog://prod/sales/orders?job=small_orders"
+
+
+def test_a_dag_starts_on_a_commit_of_any_upstream():
+    with shape_of_several():
+        found = upstream_asset(star())
+        assert isinstance(found, AssetAny)
+        triggers = [watcher.trigger for asset in found.objects for watcher in asset.watchers]
+        assert len({trigger.shared_stream_key() for trigger in triggers}) == len(triggers) == 2
+    assert {(asset.name, asset.uri) for asset in found.objects} == {
+        ("named_orders upstream", "file:///lake/orders?job=named_orders"),
+        ("named_orders customers upstream", "file:///lake/customers?job=named_orders"),
+    }

@@ -134,6 +134,7 @@ WITHOUT = {
     "engine/expected.py": on_spark("test_verification"),
     "engine/inexact.py": on_spark("test_another_shape"),
     "engine/named_tables.py": on_spark("test_catalog_tables"),
+    "engine/other_changes.py": on_spark("test_several_upstreams"),
     "engine/repeated_keys.py": on_spark("test_bad_input"),
     "engine/spark_engine.py": on_spark("test_epochs"),
     "engine/tables.py": on_spark("test_giving_up"),

@@ -12,7 +12,7 @@ Positions are encoded as text, in the scan order of the job's strategy: by key, 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -20,13 +20,14 @@ from pydantic import Field
 
 from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
+from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
 from airflow_backfill_provider.core.job.requester import Requester
-from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.refresh import PinnedRefresh
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder, KeyRange
-from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 
 
@@ -47,38 +48,6 @@ class PinnedMutation(Frozen):
     value: RateLimit = None
     requested_by: str
     requested_at: dt.datetime
-
-
-class UpstreamWindow(Frozen):
-    """
-    The part of an upstream's history that one epoch covers, half-open: ``(from_offset, to_offset]``.
-
-    :param relation: the upstream's name in the query.
-    :param table_id: the upstream's id; another table at the same path is refused.
-    :param from_offset: the end of the previous epoch's window.
-    :param to_offset: the last offset of the changes; the chunk is read at it too, unless changes wait.
-    :param watermark: commit timestamp of ``to_offset``; never earlier than the previous epoch's.
-    :param row_count: rows at the chunk's offset; an estimate, used for progress only.
-    :param mark: the source's mark of ``to_offset``, by which it checks that the history is still the same.
-    """
-
-    relation: str = RELATION
-    table_id: str
-    from_offset: Offset
-    to_offset: Offset
-    watermark: dt.datetime
-    row_count: int
-    mark: str | None = None
-
-    @property
-    def end(self) -> HistoryPoint:
-        """The point of the upstream's history that the job reaches with the epoch."""
-        return HistoryPoint(offset=self.to_offset, mark=self.mark)
-
-    @property
-    def reached_point(self) -> HistoryPoint | None:
-        """The end of the window, or ``None`` if the job's first epoch was given up, so that no offset is reached."""
-        return None if self.to_offset == BEGINNING else self.end
 
 
 class PinnedRange(Frozen):
@@ -197,7 +166,9 @@ class Barrier(Frozen):
     :param incarnation: changes with every rebuild; part of every transaction id.
     :param epoch: consecutive, from 1.
     :param prev_epoch: the previous epoch; this one starts from its committed state.
-    :param windows: the window of each upstream; the first is of the upstream that the snapshot is read from.
+    :param windows: the window of each upstream; the first is of the upstream that leads, which chunks are read from.
+    :param instant: the instant that the windows of several upstreams end at; ``None`` if there is only one upstream,
+        whose window ends at its newest offset.
     :param definition: digest of the job's definition and of the schema of the used columns.
     :param read_before: the ranges that were read before the epoch. Only changes of these rows go to the view. All other
         changes are in the chunk, which is read at ``to_offset``, or in a later chunk, or they wait. (The executor reads
@@ -236,6 +207,7 @@ class Barrier(Frozen):
     epoch: int
     prev_epoch: int
     windows: Annotated[tuple[UpstreamWindow, ...], Field(min_length=1)]
+    instant: Annotated[dt.datetime | None, Field(exclude_if=lambda instant: instant is None)] = None
     definition: str
     read_before: tuple[PinnedRange, ...]
     read_as_of: tuple[PinnedRead, ...] = ()
@@ -262,8 +234,24 @@ class Barrier(Frozen):
 
     @property
     def upstream(self) -> UpstreamWindow:
-        """The window of the upstream that the snapshot is read from."""
+        """The window of the upstream that leads, which the snapshot is read from."""
         return self.windows[0]
+
+    @property
+    def others(self) -> Mapping[str, UpstreamWindow]:
+        """The windows of the other upstreams, by their names in the query; empty for most jobs."""
+        return {window.relation: window for window in self.windows[1:]}
+
+    def window(self, relation: str) -> UpstreamWindow:
+        """
+        Return the window of an upstream.
+
+        :raises StateError: if the barrier has none of this name.
+        """
+        found = next((window for window in self.windows if window.relation == relation), None)
+        if found is None:
+            raise StateError(f"epoch {self.epoch} of job {self.job} has no window of upstream {relation}")
+        return found
 
     @property
     def digest(self) -> str:
@@ -276,8 +264,8 @@ class Barrier(Frozen):
 
     @property
     def has_window(self) -> bool:
-        """Whether the upstream has new offsets since the previous epoch."""
-        return self.upstream.to_offset > self.upstream.from_offset
+        """Whether any upstream has new offsets since the previous epoch."""
+        return any(window.is_wide for window in self.windows)
 
     @property
     def chunk_offset(self) -> Offset:
@@ -333,8 +321,18 @@ class Barrier(Frozen):
 
     @property
     def has_changes(self) -> bool:
-        """Whether the epoch has changes to look for: the upstream has newer offsets, and changes do not wait."""
+        """Whether the epoch has changes to look for: an upstream has newer offsets, and changes do not wait."""
+        return self.lead_has_changes or bool(self.changed_others)
+
+    @property
+    def lead_has_changes(self) -> bool:
+        """Whether the epoch has changes to look for of the upstream that leads."""
         return self.publishes and self.upstream.to_offset > self.changes_after
+
+    @property
+    def changed_others(self) -> Mapping[str, UpstreamWindow]:
+        """The windows of the other upstreams in which the epoch has changes to look for, by their names."""
+        return {name: window for name, window in self.others.items() if self.publishes and window.is_wide}
 
     @property
     def computes_whole(self) -> bool:

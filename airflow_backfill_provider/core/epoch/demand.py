@@ -31,6 +31,7 @@ def demand_of(
     latest: Offset,
     *,
     replaced: str = "",
+    other: str | None = None,
 ) -> Demand | None:
     """
     Return why a job needs an epoch, or ``None`` if it needs none.
@@ -47,25 +48,35 @@ def demand_of(
     :param commit: the commit of this barrier's epoch.
     :param latest: the upstream's newest offset.
     :param replaced: why the upstream is not the one that the job has read; empty if it is the same.
+    :param other: the name of the upstream, if it is not the one that leads; then only its new offsets count, because
+        everything else is asked about the lead.
     """
     if settings is None:
-        return Demand(("version", "", latest), "the job is not created yet")
+        return Demand(("version", "", latest), "the job is not created yet") if other is None else None
     if settings.cancelled:
         return None
     if replaced:
         return Demand(("replaced", settings.incarnation, latest), replaced)
-    covered = newest.upstream.to_offset if newest else settings.first_window_after
+    covered = _covered(settings, newest, other)
     given_up = newest.given_up if newest else None
-    if latest > max(covered, given_up.to_offset if given_up else BEGINNING):
+    if latest > max(covered, given_up.to_offset if given_up and other is None else BEGINNING):
         read = "no epoch has read anything" if covered == BEGINNING else f"the epochs have read up to {covered}"
-        reason = f"the upstream's newest offset is {latest}, and {read}"
+        reason = f"{other or 'the upstream'}'s newest offset is {latest}, and {read}"
         # The DAG run that created the job was started for this offset.
         just_created = newest is None and settings.sequence == 1
         return Demand(("version", "" if just_created else settings.incarnation, latest), reason)
     waits = given_up is not None and settings.sequence <= given_up.settings_sequence
-    if (newest is not None and commit is None) or waits:
+    if (newest is not None and commit is None) or waits or other is not None:
         return None
     return _without_new_offsets(settings, newest, commit)
+
+
+def _covered(settings: JobSettings, newest: Barrier | None, other: str | None) -> Offset:
+    """Return the offset up to which the epochs have read an upstream."""
+    if newest is not None:
+        return newest.upstream.to_offset if other is None else newest.window(other).to_offset
+    begun = settings.first_point if other is None else settings.first_point_of(other)
+    return BEGINNING if begun is None else begun.offset
 
 
 def _without_new_offsets(settings: JobSettings, newest: Barrier | None, commit: EpochCommit | None) -> Demand | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import repeat
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, Repair
@@ -45,14 +44,17 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
     :param settings: the job's settings.
     """
     # A job that begins after a point of the upstream's history stays at this point.
-    at_start: dict[str, Any] = {"mark": settings.first_point.mark if settings.first_point else None}
-    known = [{"mark": window.mark, "watermark": window.watermark} for window in previous.windows] if previous else []
+    known: Sequence[dict[str, Any]] = (
+        [{"mark": window.mark, "watermark": window.watermark} for window in previous.windows]
+        if previous
+        else [{"mark": _mark_at_start(settings, window.relation)} for window in barrier.windows]
+    )
     nothing = _without(barrier, (), why=why)
     return nothing.model_copy(
         update={
             "windows": tuple(
                 window.model_copy(update={"to_offset": window.from_offset, **before})
-                for window, before in zip(barrier.windows, known or repeat(at_start), strict=False)
+                for window, before in zip(barrier.windows, known, strict=True)
             ),
             "publishes": False,
             "repair": Repair(),
@@ -60,6 +62,11 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
             "settings_sequence": previous.settings_sequence if previous else 0,
         }
     )
+
+
+def _mark_at_start(settings: JobSettings, relation: str) -> str | None:
+    point = settings.first_point_of(relation)
+    return None if point is None else point.mark
 
 
 def _without(barrier: Barrier, parts: tuple[PinnedPart, ...], *, why: GivenUp) -> Barrier:

@@ -68,6 +68,7 @@ class UpstreamColumn(BaseModel):
     :param type: its type, as Delta writes it.
     :param physical_name: its name in the data files, if it differs (column mapping). A column that was dropped and
         created again under the same name has a new physical name.
+    :param required: whether it is never null, if the query's shape may rely on that: of a job with several upstreams.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +76,7 @@ class UpstreamColumn(BaseModel):
     name: str
     type: str
     physical_name: str | None = None
+    required: Annotated[bool, Field(exclude_if=lambda required: not required)] = False
 
 
 class ViewColumn(BaseModel):
@@ -101,6 +103,7 @@ class ResolvedUpstream(BaseModel):
     :param columns: the columns that key, distribution key and query use, with their types.
     :param pinned: what else the source needs to read the same rows for ever, such as the schema of records; empty for
         most.
+    :param others: the upstreams beside the one that leads, by their names in the query; empty for most jobs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,11 +111,33 @@ class ResolvedUpstream(BaseModel):
     table_id: str
     columns: tuple[UpstreamColumn, ...]
     pinned: Annotated[Mapping[str, str], Field(exclude_if=lambda found: not found)] = {}
+    others: Annotated[Mapping[str, OtherUpstream], Field(exclude_if=lambda found: not found)] = {}
 
     @property
     def names(self) -> frozenset[str]:
         """The names of the columns and of all fields nested in them."""
-        return names_within({column.name: column.type for column in self.columns})
+        return names_within(self.types)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the columns by name."""
+        return {column.name: column.type for column in self.columns}
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The columns that are never null, as far as that is pinned."""
+        return frozenset(column.name for column in self.columns if column.required)
+
+
+class OtherUpstream(ResolvedUpstream):
+    """
+    An upstream beside the one that leads, when the job was created.
+
+    :param point: the point of its history that the job's first window of it begins after. The points of all upstreams
+        are as of one instant.
+    """
+
+    point: HistoryPoint
 
 
 class JobSettings(BaseModel):
@@ -175,7 +200,12 @@ class JobSettings(BaseModel):
     @property
     def types(self) -> dict[str, str]:
         """The types of the used columns when the job was created."""
-        return {column.name: column.type for column in self.upstream.columns}
+        return self.upstream.types
+
+    @property
+    def others(self) -> Mapping[str, OtherUpstream]:
+        """The upstreams beside the one that leads, by their names in the query; empty for most jobs."""
+        return self.upstream.others
 
     @property
     def view_types(self) -> dict[str, str]:
@@ -247,6 +277,13 @@ class JobSettings(BaseModel):
     def first_window_after(self) -> Offset:
         """The offset of :attr:`first_point`."""
         return BEGINNING if self.first_point is None else self.first_point.offset
+
+    def first_point_of(self, relation: str) -> HistoryPoint | None:
+        """Return the point that the first epoch's window of an upstream begins after; see :attr:`first_point`."""
+        if relation not in self.others:
+            return self.first_point
+        begun = self.others[relation].point
+        return begun if self.first_rows is None else self.first_rows.others.get(relation, begun)
 
     def own_table(self, name: str) -> str:
         """Return the location of a table of the strategy in this incarnation, beside the control tables."""

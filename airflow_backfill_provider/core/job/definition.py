@@ -7,23 +7,24 @@ created (:func:`airflow_backfill_provider.jobs.creation.create_job`).
 
 from __future__ import annotations
 
-import datetime as dt
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializeAsAny,
+    SerializerFunctionWrapHandler,
     StrictBool,
     StrictInt,
     StrictStr,
     StringConstraints,
     ValidationError,
     ValidationInfo,
-    ValidatorFunctionWrapHandler,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -38,12 +39,23 @@ from airflow_backfill_provider.core.job.rate_limit import (
     TargetField,
     require_target_of_auto,
 )
+from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
+from airflow_backfill_provider.core.job.table_properties import require_allowed_properties
 from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
+from airflow_backfill_provider.core.job.upstreams import (
+    UpstreamField,
+    by_field,
+    lead_of,
+    require_different_tables,
+    require_names,
+    with_lead,
+    written_at,
+)
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
 from airflow_backfill_provider.core.refresh import Refresh
-from airflow_backfill_provider.core.scan.keys import EncodedPosition
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 
 MAX_VNODE_COUNT = 32_768
@@ -59,45 +71,15 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class KeyBounds(BaseModel):
-    """
-    A range of keys, ``(after, up_to]``. Each bound is a list of values, one for each key column or each leading one.
-
-    :param after: exclusive lower bound; without it the range begins with the first key.
-    :param up_to: inclusive upper bound; without it the range ends with the last key.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    after: EncodedPosition | None = None
-    up_to: EncodedPosition | None = None
-
-    @field_validator("after", "up_to", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        return None if value is None else encoded_key(value)
-
-
-class Restriction(BaseModel):
-    """
-    The part of the upstream that a job reads; the view is the query over these rows only.
-
-    :param vnodes: numbers and ranges of vnodes, such as ``[0-15, 20]``; empty for all.
-    :param keys: a range of keys.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    vnodes: tuple[StrictInt | StrictStr, ...] = ()
-    keys: KeyBounds = KeyBounds()
-
-
 class BackfillJob(ShownAsYaml):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 
     :param name: identifies the job, its DAG and its transactions; lower-case letters, digits and ``_``.
     :param upstream: the table to read; see :class:`~airflow_backfill_provider.core.job.upstream.UpstreamDefinition`.
+        Of a job with ``upstreams``, the one that leads.
+    :param upstreams: in place of ``upstream``: the tables that the query reads, each by its name in the query.
+    :param lead: the name of the table whose rows are read in chunks; by default the first one in the query's FROM.
     :param materialized_view: the location of the materialized view's Delta table, or its full name in a catalog,
         ``catalog.schema.table``. Under the name, the view is registered in the catalog.
     :param refresh: what an epoch computes when rows changed: ``incremental``, the default, what they touch; ``full``
@@ -131,7 +113,11 @@ class BackfillJob(ShownAsYaml):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: JobName
-    upstream: SerializeAsAny[UpstreamDefinition]
+    upstream: UpstreamField
+    upstreams: Annotated[dict[StrictStr, UpstreamField], Field(exclude_if=lambda given: not given)] = Field(
+        default_factory=dict
+    )
+    lead: Annotated[StrictStr, Field(exclude_if=lambda lead: not lead)] = ""
     materialized_view: StrictStr
     view_path: Annotated[StrictStr, Field(exclude_if=lambda path: not path)] = ""
     refresh: Annotated[Refresh, Field(exclude_if=lambda refresh: refresh is Refresh.INCREMENTAL)] = Refresh.INCREMENTAL
@@ -153,22 +139,32 @@ class BackfillJob(ShownAsYaml):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            upstream = fields.get("upstream")
-            problems = explained(error, upstream, lambda path: _fields_at(path, upstream))
+            problems = explained(error, fields, lambda path: _fields_at(path, fields))
             raise InvalidJobError("; ".join(problems)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_or_several(cls, fields: Any) -> Any:
+        return with_lead(fields)
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = fields_of(self)
+        if self.upstreams:
+            fields.pop("upstream", None)
+        return fields
+
+    @field_validator("upstreams")
+    @classmethod
+    def _named_apart(cls, value: dict[str, UpstreamDefinition]) -> dict[str, UpstreamDefinition]:
+        require_names(tuple(value))
+        require_different_tables(value)
+        return value
 
     @field_validator("materialized_view")
     @classmethod
     def _canonical_view(cls, value: str) -> str:
         return canonical_table_name(value) if is_like_name(value) else location.canonical_location(value)
-
-    @field_validator("upstream", mode="wrap")
-    @classmethod
-    def _known_source(cls, value: Any, _: ValidatorFunctionWrapHandler) -> UpstreamDefinition:
-        if isinstance(value, UpstreamDefinition):
-            return value
-        kind, fields = definition_class(value)
-        return kind.model_validate(fields)
 
     @field_validator("view_path", "state")
     @classmethod
@@ -186,26 +182,25 @@ class BackfillJob(ShownAsYaml):
     @field_validator("query")
     @classmethod
     def _known_shape(cls, value: str, info: ValidationInfo) -> str:
-        # A wrong refresh is refused by itself, and is not here then.
-        kinds.shape_of(value, info.data.get("refresh", Refresh.INCREMENTAL))
+        # A wrong refresh is refused by itself, and is not here then; so are wrong upstreams.
+        if (upstreams := info.data.get("upstreams")) is not None:
+            kinds.shape_of(value, info.data.get("refresh", Refresh.INCREMENTAL), tuple(upstreams))
         return value
 
     @field_validator("table_properties")
     @classmethod
     def _allowed_properties(cls, value: dict[str, str]) -> dict[str, str]:
-        reserved = sorted(name for name in value if name.lower().startswith("backfill."))
-        if reserved:
-            raise InvalidJobError(
-                f"{', '.join(reserved)}: properties that begin with 'backfill.' are reserved; leave them out"
-            )
-        for name, text in value.items():
-            if name.lower() == "delta.appendonly" and text.lower() == "true":
-                raise InvalidJobError(f"{name}: changes cannot be applied to an append-only view; leave it out")
-            if name.lower() == "delta.settransactionretentionduration":
-                raise InvalidJobError(
-                    f"{name}: if Delta forgets a transaction, a retry writes the same rows twice; leave it out"
-                )
+        require_allowed_properties(value)
         return value
+
+    @model_validator(mode="after")
+    def _led(self) -> Self:
+        if self.upstreams:
+            read = kinds.query_of(self).relations
+            object.__setattr__(self, "upstream", self.upstreams[lead_of(self.upstreams, read, self.lead)])
+        elif self.lead:
+            raise InvalidJobError(f"lead: upstream is the only table, so {self.lead} cannot lead; leave lead out")
+        return self
 
     @model_validator(mode="after")
     def _separate_folders(self) -> Self:
@@ -220,7 +215,11 @@ class BackfillJob(ShownAsYaml):
                 f"{inner} ({folders[inner]}) lies in {outer} ({folders[outer]}); give each its own folder"
             )
         if self.state:
-            object.__setattr__(self, "upstream", self.upstream.for_job(self.name, self.state))
+            lead = self.lead_name
+            own = {name: found.for_job(self.name, self.state) for name, found in self.all_upstreams.items()}
+            object.__setattr__(self, "upstream", own[lead])
+            if self.upstreams:
+                object.__setattr__(self, "upstreams", {name: own[name] for name in self.upstreams})
         return self
 
     @model_validator(mode="after")
@@ -232,7 +231,7 @@ class BackfillJob(ShownAsYaml):
 
     @model_validator(mode="after")
     def _supported_by_kinds(self) -> Self:
-        shape = kinds.shape_of(self.query, self.refresh)
+        shape = kinds.shape_of_job(self)
         shape.require_job(self)
         named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
         for kind in (shape, named):
@@ -247,13 +246,51 @@ class BackfillJob(ShownAsYaml):
     @property
     def separate_folders(self) -> dict[str, str]:
         """The locations that must not lie in one another, by the names of their fields, as far as they are known."""
-        within_state = self.upstream.default_folders(self.state) if self.state else frozenset()
-        folders = {name: folder for name, folder in self.upstream.folders.items() if folder not in within_state}
+        by_default = (found.default_folders(self.state) for found in self.all_upstreams.values() if self.state)
+        within_state = frozenset[str]().union(*by_default)
+        folders = {name: folder for name, folder in self.upstream_folders.items() if folder not in within_state}
         if self.view_location:
             folders["view_path" if self.view_name else "materialized_view"] = self.view_location
         if self.state:
             folders["state"] = self.state
         return folders
+
+    @property
+    def lead_name(self) -> str:
+        """The name of the upstream that leads, in the query."""
+        return next((name for name, found in self.upstreams.items() if found is self.upstream), RELATION)
+
+    @property
+    def others(self) -> Mapping[str, UpstreamDefinition]:
+        """The upstreams beside the one that leads, by their names in the query; empty for most jobs."""
+        return {name: found for name, found in self.upstreams.items() if found is not self.upstream}
+
+    @property
+    def all_upstreams(self) -> Mapping[str, UpstreamDefinition]:
+        """All upstreams by their names in the query; the one that leads is the first."""
+        return {self.lead_name: self.upstream, **self.others}
+
+    @property
+    def upstream_folders(self) -> Mapping[str, str]:
+        """The folders of all upstreams in the lake, by the full names of their fields."""
+        return by_field(self.upstream, self.upstreams, lambda found: found.folders)
+
+    @property
+    def upstream_files(self) -> Mapping[str, str]:
+        """Other local files that the upstreams' definitions name, by the full names of their fields."""
+        return by_field(self.upstream, self.upstreams, lambda found: found.files)
+
+    @property
+    def connection_ids(self) -> tuple[str, ...]:
+        """The ids of the Airflow connections that reading the upstreams needs."""
+        ids = (name for found in self.all_upstreams.values() for name in found.connection_ids)
+        return tuple(dict.fromkeys(ids))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields, as the constructor takes them."""
+        derived = {"upstream" if self.upstreams else "upstreams"}
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in derived}
 
     @property
     def view_name(self) -> str:
@@ -268,28 +305,36 @@ class BackfillJob(ShownAsYaml):
     @property
     def is_placed(self) -> bool:
         """Whether all locations are known; those of tables that are named in a catalog are looked up at creation."""
-        return self.upstream.is_placed and bool(self.view_location)
+        return all(found.is_placed for found in self.all_upstreams.values()) and bool(self.view_location)
 
-    def placed(self, *, upstream: str = "", view: str = "") -> Self:
+    def placed(self, *, upstream: str = "", view: str = "", others: Mapping[str, str] = MappingProxyType({})) -> Self:
         """
         Return the job with locations of the tables that it names in a catalog.
 
-        :param upstream: the upstream's location; empty to leave it as it is.
+        :param upstream: the location of the upstream, or of the one that leads; empty to leave it as it is.
         :param view: the view's location, likewise.
+        :param others: the locations of :attr:`others`, by their names, likewise.
         :raises InvalidJobError: if one of the folders lies in another.
         """
-        if not (upstream or view):
+        places = {self.lead_name: upstream, **others}
+        found = {name: self.all_upstreams[name].placed(path) for name, path in places.items() if path}
+        if not (found or view):
             return self
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        if upstream:
-            fields["upstream"] = self.upstream.placed(upstream)
+        named = {"upstreams": {**self.upstreams, **found}} if self.upstreams else {"upstream": found.get(RELATION)}
+        fields = self.fields | {name: value for name, value in named.items() if found}
         return type(self)(**fields | ({"view_path": view} if view else {}))
 
     def placed_like(self, created: BackfillJob) -> Self:
         """Return the job with those locations that it leaves open, as a job has them that names the same tables."""
-        same_upstream = self.upstream.catalog_table == created.upstream.catalog_table
+        theirs = created.all_upstreams
+        known = {
+            name: theirs[name].location
+            for name, found in self.all_upstreams.items()
+            if not found.is_placed and name in theirs and theirs[name].catalog_table == found.catalog_table
+        }
         return self.placed(
-            upstream="" if self.upstream.is_placed or not same_upstream else created.upstream.location,
+            upstream=known.pop(self.lead_name, ""),
+            others=known,
             view="" if self.view_location or self.view_name != created.view_name else created.view_location,
         )
 
@@ -340,32 +385,9 @@ def require_parallelism(parallelism: int, vnode_count: int) -> None:
         )
 
 
-def encoded_key(value: Any) -> EncodedPosition:
-    """
-    Return a key as text, one value per column. Types are checked later, when the upstream's schema is known.
-
-    :param value: a list of values from YAML, JSON or Python, or the single value of a one-column key.
-    """
-    return tuple(_encoded_value(item) for item in (value if isinstance(value, list | tuple) else [value]))
-
-
-def _encoded_value(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dt.datetime):
-        instant = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return instant.isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
-    return value.isoformat() if isinstance(value, dt.date) else str(value)
-
-
-def _fields_at(path: tuple[int | str, ...], upstream: Any) -> list[str]:
+def _fields_at(path: tuple[int | str, ...], fields: Mapping[str, Any]) -> list[str]:
     if not path:
         return list(BackfillJob.model_fields)
     models: dict[int | str, type[BaseModel]] = {"keys": KeyBounds, "restrict_to": Restriction, "key": KeyColumn}
-    of_upstream, _ = definition_class(upstream)
     model = next((model for name, model in models.items() if name in path), None)
-    return of_upstream.field_names() if model is None else list(model.model_fields)
+    return definition_class(written_at(path, fields))[0].field_names() if model is None else list(model.model_fields)

@@ -1,4 +1,4 @@
-"""The order of several jobs: a job runs after the one whose view is its upstream."""
+"""The order of several jobs: a job runs after those whose views are its upstreams."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 
 
 def reads_view_of(job: BackfillJob, writer: BackfillJob) -> bool:
-    """Return whether a job's upstream is the view of another job, by their definitions."""
+    """Return whether an upstream of a job is the view of another job, by their definitions."""
     views = {writer.view_location, writer.view_name} - {""}
-    return not views.isdisjoint({job.upstream.location, job.upstream.catalog_table})
+    return any(
+        not views.isdisjoint({upstream.location, upstream.catalog_table}) for upstream in job.all_upstreams.values()
+    )
 
 
 def in_order(jobs: Sequence[BackfillJob]) -> list[BackfillJob]:

@@ -9,10 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.job.upstream import definition_class
+from airflow_backfill_provider.core.job.upstreams import length_of_name, written_at
 
 Path = tuple[int | str, ...]
-
-_KEY = ("upstream", "key")
 
 _WITHOUT_KEY = (
     "is required, with at least 1 item: the columns that identify a row. A table without a key cannot be backfilled, "
@@ -31,20 +30,22 @@ _READ_AS: Mapping[type, str] = {
 """What YAML makes of words that are not in quotes, such as ``no``, ``on``, ``~`` or ``2024-01-01``."""
 
 
-def explained(error: ValidationError, upstream: Any, allowed: Callable[[Path], Sequence[str]]) -> Iterator[str]:
+def explained(
+    error: ValidationError, fields: Mapping[str, Any], allowed: Callable[[Path], Sequence[str]]
+) -> Iterator[str]:
     """
     Yield a sentence for each wrong field.
 
-    :param upstream: the upstream in the definition, as its author wrote it.
+    :param fields: the definition, as its author wrote it.
     :param allowed: returns the names of the fields that may stand at a path.
     """
     problems: list[Mapping[str, Any]] = list(error.errors(include_url=False))
-    wrong_columns = any(problem["loc"][:2] == _KEY and len(problem["loc"]) > len(_KEY) for problem in problems)
+    wrong_columns = {_key_of(problem["loc"]) for problem in problems if not _is_key(problem["loc"])}
     for problem in problems:
         path = problem["loc"]
-        if wrong_columns and path == _KEY:
+        if _is_key(path) and path in wrong_columns:
             continue  # pydantic counts the columns without the wrong ones
-        field = ".".join(str(part) for part in _as_written(path, upstream)) or "job"
+        field = ".".join(str(part) for part in _as_written(path, fields)) or "job"
         yield f"{field}: {_message(problem, field, allowed)}"
 
 
@@ -52,12 +53,12 @@ def _message(problem: Mapping[str, Any], field: str, allowed: Callable[[Path], S
     path, kind = problem["loc"], problem["type"]
     if kind == "extra_forbidden":
         return f"unknown field; allowed are {', '.join(allowed(path[:-1]))}"
-    if path == _KEY and kind in {"missing", "too_short"}:
+    if _is_key(path) and kind in {"missing", "too_short"}:
         return _WITHOUT_KEY
     if field == "name" and kind.startswith("string_pattern"):
         return "must consist of lower-case letters, digits and '_'"
     message: str = _MESSAGES.get(kind) or problem["msg"].removeprefix("Value error, ")
-    if path[:2] == _KEY and kind in {"model_type", "model_attributes_type"}:
+    if _key_of(path) and kind in {"model_type", "model_attributes_type"}:
         message = "must be the name of a column, or a mapping with its name"
     elif kind != "string_type":
         return message
@@ -70,8 +71,21 @@ def _unquoted(value: Any) -> str:
     return f"; in YAML, this word is {found}: quote it" if found else ""
 
 
-def _as_written(path: Path, upstream: Any) -> Path:
+def _key_of(path: Path) -> Path:
+    """Return the path of the key that a field belongs to; empty if it belongs to none."""
+    length = length_of_name(path)
+    return path[: length + 1] if length and path[length : length + 1] == ("key",) else ()
+
+
+def _is_key(path: Path) -> bool:
+    return bool(path) and _key_of(path) == path
+
+
+def _as_written(path: Path, fields: Mapping[str, Any]) -> Path:
     """Return the path of a field in a definition, where the fields of an upstream may stand below its kind's name."""
-    kind, fields = definition_class(upstream)
-    is_below = fields is not upstream and path[:1] == ("upstream",) and len(path) > 1
-    return ("upstream", kind.kind, *path[1:]) if is_below else path
+    length = length_of_name(path)
+    if not length or len(path) <= length:
+        return path
+    written = written_at(path, fields)
+    kind, below = definition_class(written)
+    return path if below is written else (*path[:length], kind.kind, *path[length:])

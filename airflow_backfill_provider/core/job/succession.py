@@ -7,7 +7,10 @@ back begins with the rows of one of its own versions. Both begin with rows that 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
@@ -34,9 +37,11 @@ class FirstRows(Frozen):
     :param point: the point of the upstream's history that the rows are as of.
     :param location: the table's canonical location.
     :param folder: the folder to delete once the view is finished; empty to delete nothing.
+    :param others: the points of the upstreams beside the one that leads, by their names; empty for most jobs.
     """
 
     point: HistoryPoint
     location: str
     version: int
     folder: str = ""
+    others: Annotated[Mapping[str, HistoryPoint], Field(exclude_if=lambda found: not found)] = {}

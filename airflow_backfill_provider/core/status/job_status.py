@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
@@ -19,12 +20,14 @@ from airflow_backfill_provider.core.scan.progress import BackfillState, Complete
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
 from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, waits_for
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
+from airflow_backfill_provider.core.status.upstream_status import UpstreamStatus, smallest_headroom, upstream_statuses
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed, answered_at, watch
+from airflow_backfill_provider.core.status.watchdog import answered_at, watch
 
 
 class JobCondition(StrEnum):
@@ -111,6 +114,9 @@ class JobSummary(BaseModel):
         there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
         are about the view that is served meanwhile.
+    :param upstreams: of a job with several: by name the ``version`` that the view is at and when it was committed
+        (``as_of``), the ``latest_version``, the lag and the headroom of each. The fields beside it are those of the one
+        that leads, and the smallest headroom.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -163,6 +169,7 @@ class JobSummary(BaseModel):
     waits_for: str | None = None
     root_lag_seconds: float | None = None
     rebuild: JobSummary | None = None
+    upstreams: Annotated[dict[str, UpstreamStatus], Field(exclude_if=lambda found: not found)] = {}
 
 
 class JobStatus(JobSummary):
@@ -211,6 +218,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     verification_problem: str | None = None,
     chain: tuple[ChainedJob, ...] = (),
     behind_root: BehindRoot | None = None,
+    other_feeds: Mapping[str, ChangeFeed] = MappingProxyType({}),
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -225,6 +233,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param verification_problem: why verifications cannot be read, if so.
     :param chain: the jobs before this one, whose views lead to its upstream.
     :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
+    :param other_feeds: such changes of the upstreams beside the one that leads, by their names.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -242,13 +251,13 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     lag_versions = feed.latest.distance_from(
         committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
-    headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)
     alarms = watch(
         settings=settings,
         barriers=barriers,
         commits=commits,
         feed=feed,
+        others=other_feeds,
         lost_view=lost_view,
         finished=completed,
         now=now,
@@ -288,7 +297,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         upstream_answered_at=answered_at(feed, barriers) if feed.unanswered else None,
         kept_bytes=feed.kept_bytes,
         kept_bytes_left=feed.bytes_left,
-        headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
+        headroom_hours=smallest_headroom([feed, *other_feeds.values()], now),
         alarms=alarms,
         warnings=(
             *(_warnings(newest, verified) if newest else ()),
@@ -307,6 +316,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         chain=chain,
         waits_for=waits_for(chain) or None,
         root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
+        upstreams=upstream_statuses(settings, committed_barrier, feed, other_feeds, now),
     )
 
 

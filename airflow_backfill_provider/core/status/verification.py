@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from airflow_backfill_provider.core.epoch.barrier import Repair
 from airflow_backfill_provider.core.frozen import Frozen
@@ -49,6 +52,7 @@ class PinnedVerification(Frozen):
     :param number: the number among the job's verifications, from 1.
     :param epoch: the epoch that is verified.
     :param upstream_version: the upstream's offset that the view is at after this epoch.
+    :param others: the offsets of the upstreams beside the one that leads, by their names; none for most jobs.
     :param view_version: the newest version of the view before any later epoch.
     :param view_table_id: the id of the view's Delta table.
     :param read: the vnodes that are read as of the epoch; the view has no rows of others.
@@ -62,6 +66,7 @@ class PinnedVerification(Frozen):
     incarnation: str
     epoch: int
     upstream_version: Offset
+    others: Annotated[Mapping[str, Offset], Field(exclude_if=lambda found: not found)] = {}
     view_version: int
     view_table_id: str
     read: tuple[ReadVnodes, ...]

@@ -11,8 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.durations import duration
@@ -20,9 +19,10 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.failures import LastFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.job.upstream_view import UpstreamView
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.alarm import Alarm, AlarmKind
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 
 PATIENCE = 3
 """Something is late after this multiple of the usual time; a daily job may pause over a weekend."""
@@ -49,87 +49,41 @@ LOST_VIEW_REMEDY = "restore it as the last epoch left it, or rebuild the job"
 """What to do about a view that is gone, or is another one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeFeed:
-    """
-    The upstream's changes that no committed epoch has read.
-
-    :param latest: the upstream's newest offset.
-    :param kept_for: how long the upstream keeps its changes; ``None`` if unknown.
-    :param kept_by: the names of the upstream's settings that set this time, for messages; empty if it has none.
-    :param unreadable: the Delta table's properties that set this time but cannot be parsed; empty if there are none.
-    :param unread_since: when the oldest unread offset was committed; ``None`` if unknown, or if all are read.
-    :param needed: the oldest unread offset with changed rows, so that an epoch must read its changes.
-    :param needed_since: when this offset was committed, or landed where that counts; ``None`` if its commit is gone.
-    :param kept_bytes: the bytes of log that the upstream keeps for the job alone; ``None`` if it keeps none for it.
-    :param bytes_left: the bytes of log after which the upstream gives these up; ``None`` if it never does.
-    :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
-        unread changes are unknown.
-    :param view: the view and its job if the upstream is another job's materialized view.
-    :param unanswered: why the upstream did not answer; then only what the lake has is known. Empty if it did.
-    :param landed_at: if it did not: when changes were landed last; ``None`` if they are not landed.
-    """
-
-    latest: Offset
-    kept_for: dt.timedelta | None
-    kept_by: str = ""
-    unreadable: str = ""
-    unread_since: dt.datetime | None = None
-    needed: Offset | None = None
-    needed_since: dt.datetime | None = None
-    kept_bytes: int | None = None
-    bytes_left: int | None = None
-    replaced: str = ""
-    view: UpstreamView | None = None
-    unanswered: str = ""
-    landed_at: dt.datetime | None = None
-
-    def needing(self, offset: Offset, since: dt.datetime) -> ChangeFeed:
-        """Return the same, if an offset is needed, too, whose files or changes are kept since a time."""
-        if self.needed is not None and self.needed_since is not None and self.needed_since <= since:
-            return self
-        return replace(self, needed=offset, needed_since=since)
-
-    def without_changes(self) -> ChangeFeed:
-        """Return the same for a job that does not read changes."""
-        return replace(self, needed=None, needed_since=None)
-
-    def headroom(self, now: dt.datetime) -> dt.timedelta | None:
-        """
-        Return how long the needed changes are still kept; zero if they may be gone.
-
-        :returns: ``None`` if none are needed, or if it is unknown how long they are kept.
-        """
-        if self.needed is None:
-            return None
-        if self.needed_since is None:
-            return dt.timedelta(0)
-        if self.kept_for is None:
-            return None
-        return max(self.kept_for - (now - self.needed_since), dt.timedelta(0))
-
-
-def reached_point(settings: JobSettings, barriers: Sequence[Barrier]) -> HistoryPoint | None:
+def reached_point(settings: JobSettings, barriers: Sequence[Barrier], other: str | None = None) -> HistoryPoint | None:
     """
     Return the point of the upstream's history that a job's newest barrier reaches, committed or not.
 
     :param barriers: the newest barriers of the log, ascending.
+    :param other: the name of an upstream beside the one that leads; ``None`` for that one.
     :returns: before the first barrier, where its window begins; ``None`` if it begins with the whole history.
     """
     points = (
-        barrier.upstream.reached_point for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation
+        _window(barrier, other).reached_point
+        for barrier in reversed(barriers)
+        if barrier.incarnation == settings.incarnation
     )
-    return next(points, settings.first_point)
+    return next(points, settings.first_point if other is None else settings.first_point_of(other))
 
 
-def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Offset | None:
+def _window(barrier: Barrier, other: str | None) -> UpstreamWindow:
+    return barrier.upstream if other is None else barrier.window(other)
+
+
+def read_up_to(
+    settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit], other: str | None = None
+) -> Offset | None:
     """
     Return the offset up to which a job has read the upstream, or ``None`` if it needs no changes yet.
 
     :param barriers: the newest barriers of the log, ascending.
     :param commits: their commits.
+    :param other: as in :func:`reached_point`.
     """
-    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.upstream.to_offset)
+    read = _of_last_committed(settings, barriers, commits, lambda barrier: _window(barrier, other).to_offset)
+    if other is None or read is None or any(commit.incarnation == settings.incarnation for commit in commits):
+        return read
+    begun = settings.first_point_of(other)
+    return None if begun is None else begun.offset
 
 
 def changes_needed_after(
@@ -161,6 +115,7 @@ def watch(
     barriers: Sequence[Barrier],
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
+    others: Mapping[str, ChangeFeed] | None = None,
     lost_view: str = "",
     finished: bool,
     now: dt.datetime,
@@ -170,6 +125,7 @@ def watch(
 
     :param barriers: the newest barriers of the settings' incarnation, ascending.
     :param commits: their commits.
+    :param others: the feeds of the upstreams beside the one that leads, by their names.
     :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param finished: whether every vnode is Completed; a finished job is never stalled, however seldom its epochs come.
     """
@@ -177,16 +133,28 @@ def watch(
         return ()
     alarms = [
         _view_lost(lost_view),
-        _unanswered(feed, barriers),
-        _replaced(feed),
-        _unknown_retention(settings, feed),
-        _headroom(settings, barriers, feed, now),
-        _log_fills(settings, feed),
+        *_of_feed(settings.definition.upstream.location, feed, barriers, now),
+        *(
+            alarm
+            for name, other in (others or {}).items()
+            for alarm in _of_feed(settings.definition.others[name].location, other, barriers, now)
+        ),
         _given_up(barriers),
     ]
     if settings.reads_snapshot and not finished:
         alarms.append(_stalled(settings, barriers, commits, now))
     return tuple(alarm for alarm in alarms if alarm is not None)
+
+
+def _of_feed(path: str, feed: ChangeFeed, barriers: Sequence[Barrier], now: dt.datetime) -> list[Alarm | None]:
+    """Return the alarms about one upstream."""
+    return [
+        _unanswered(feed, barriers),
+        _replaced(feed),
+        _unknown_retention(path, feed),
+        _headroom(path, barriers, feed, now),
+        _log_fills(path, feed),
+    ]
 
 
 def answered_at(feed: ChangeFeed, barriers: Sequence[Barrier]) -> dt.datetime | None:
@@ -304,25 +272,24 @@ def _silent(
     )
 
 
-def _unknown_retention(settings: JobSettings, feed: ChangeFeed) -> Alarm | None:
+def _unknown_retention(path: str, feed: ChangeFeed) -> Alarm | None:
     """Return an alarm if it is unknown how long the upstream keeps its changes."""
     if not feed.unreadable:
         return None
     return Alarm(
         kind=AlarmKind.HEADROOM,
-        message=f"it is unknown how long {settings.definition.upstream.location} keeps its changes, because Delta "
-        f"cannot parse {feed.unreadable}",
+        message=f"it is unknown how long {path} keeps its changes, because Delta cannot parse {feed.unreadable}",
         remedy="set a valid interval, such as 'interval 30 days', with ALTER TABLE … SET TBLPROPERTIES",
     )
 
 
-def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFeed, now: dt.datetime) -> Alarm | None:
+def _headroom(path: str, barriers: Sequence[Barrier], feed: ChangeFeed, now: dt.datetime) -> Alarm | None:
     """Return an alarm if needed changes may be gone before the next epochs read them."""
     left = feed.headroom(now)
     if left is None:
         return None
     kept_for = feed.kept_for or dt.timedelta(0)
-    path, kept = settings.definition.upstream.location, "an unknown time" if feed.kept_for is None else _span(kept_for)
+    kept = "an unknown time" if feed.kept_for is None else _span(kept_for)
     needed = f"the changes of {path} from offset {feed.needed} on"
     longer = f"keep changes longer ({feed.kept_by})" if feed.kept_by else "keep changes longer"
     if not left:
@@ -342,15 +309,14 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
     )
 
 
-def _log_fills(settings: JobSettings, feed: ChangeFeed) -> Alarm | None:
+def _log_fills(path: str, feed: ChangeFeed) -> Alarm | None:
     """Return an alarm if the log that the upstream keeps for the job has filled half of what it keeps at most."""
     if feed.kept_bytes is None or feed.bytes_left is None or feed.bytes_left > feed.kept_bytes:
         return None
     kept, left = text.size(feed.kept_bytes), text.size(feed.bytes_left)
     return Alarm(
         kind=AlarmKind.HEADROOM,
-        message=f"{settings.definition.upstream.location} keeps {kept} of log for the job, and gives it up after "
-        f"{left} more; then changes are lost",
+        message=f"{path} keeps {kept} of log for the job, and gives it up after {left} more; then changes are lost",
         remedy="run an epoch now, which releases the log; run epochs more often, or let the server keep more "
         "(max_slot_wal_keep_size)",
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from deltalake import DeltaTable
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -21,9 +21,11 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.chain import require_finished
+from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
+from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream, planned_upstreams
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
+from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -60,6 +62,7 @@ class BackfillPlan(BaseModel):
     :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
         filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
+    :param upstreams: of a job with several, each by its name; the other fields are about the one that leads.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,6 +94,7 @@ class BackfillPlan(BaseModel):
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
     warnings: tuple[str, ...]
+    upstreams: Annotated[dict[str, PlannedUpstream], Field(exclude_if=lambda found: not found)] = {}
 
 
 def make_plan(backfill: Backfill) -> BackfillPlan:
@@ -100,9 +104,10 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     :raises BackfillError: if the definition or the upstream cannot be used; an unfinished view is no upstream yet.
     """
     job, upstream = backfill.job, backfill.upstream
-    described = upstream.at()
-    require_finished(described.view, backfill.storage_options)
-    resolved = creation.resolve_upstream(job, described)
+    seen = look(job, upstream, backfill.storage_options, utc_now)
+    described = seen.described
+    resolved = resolve_upstream(job, described, seen.others)
+    require_changes_of_all(job, resolved, seen.several)
     created = backfill.store.created()
     if created:
         settings = backfill.require_created()
@@ -117,6 +122,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     return BackfillPlan(
         name=job.name,
         created=created,
+        upstreams=planned_upstreams(job, seen),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),

@@ -44,7 +44,7 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.mutations import MOST_KEYS, require_not_cancelled
 from airflow_backfill_provider.lake.tables.verified_tables import table_id, view_version_of
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_identity
-from airflow_backfill_provider.shapes import query_of, shape_of
+from airflow_backfill_provider.shapes import resolved_query_of, shape_of
 
 _READS = 10
 """How often the newest epoch is read again because another one was committed meanwhile."""
@@ -263,7 +263,7 @@ def _pin(
     _require_view(backfill, settings)
     view_version = view_version_of(job.view_location, settings.incarnation, barrier.epoch, options)
     view_id = table_id(job.view_location, options)
-    by_key = not query_of(job).holds_distribution_key(settings)
+    by_key = not resolved_query_of(settings).holds_distribution_key(settings)
 
     def pin(number: int) -> PinnedVerification:
         return PinnedVerification(
@@ -272,6 +272,7 @@ def _pin(
             incarnation=settings.incarnation,
             epoch=barrier.epoch,
             upstream_version=barrier.upstream.to_offset,
+            others={name: window.to_offset for name, window in barrier.others.items()},
             view_version=view_version,
             view_table_id=view_id,
             read=read_vnodes(state, settings.scan, settings.position_order, job.vnodes),
@@ -342,6 +343,8 @@ def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVer
         raise _replaced(path, pinned.job)
     try:
         backfill.upstream.at().require_same_table(settings.upstream)
+        for name, source in backfill.others.items():
+            source.at().require_same_table(settings.others[name])
     except UpstreamNotFoundError as error:
         raise VerificationFailedError(f"the view cannot be verified: {error}") from error
 

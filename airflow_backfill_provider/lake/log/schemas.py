@@ -37,12 +37,14 @@ class TableSchema:
     :param physical_names: column → its name in the data files, if that differs.
     :param partitioned_by: the partition columns.
     :param hidden: the columns that no reader is shown, because they keep the state of a view of this package.
+    :param required: the columns that are never null.
     """
 
     types: Mapping[str, str]
     physical_names: Mapping[str, str]
     partitioned_by: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, schema: str, partition_columns: Sequence[str] = ()) -> Self:
@@ -58,6 +60,7 @@ class TableSchema:
             physical_names={name: physical for name, physical in stored.items() if physical != name},
             partitioned_by=frozenset(partition_columns),
             hidden=frozenset(found["name"] for found in fields if found.get("metadata", {}).get(HIDDEN)),
+            required=frozenset(found["name"] for found in fields if not found.get("nullable", True)),
         )
 
     @property

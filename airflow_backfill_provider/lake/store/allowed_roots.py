@@ -41,11 +41,11 @@ def require_allowed(job: BackfillJob) -> None:
     :raises LocationNotAllowedError: with the field and the roots, or because the variable is invalid.
     :raises ConnectionNotAllowedError: with the connection, or because the variable is invalid.
     """
-    _require_connections_allowed(job.upstream.connection_ids)
-    for name, file in job.upstream.files.items():
+    _require_connections_allowed(job.connection_ids)
+    for name, file in job.upstream_files.items():
         _require_file_allowed(name, file)
     for name, location in (
-        *job.upstream.folders.items(),
+        *job.upstream_folders.items(),
         ("view_path" if job.view_name else "materialized_view", job.view_location),
         ("state", job.state),
     ):

@@ -9,6 +9,7 @@ import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale,
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
 import { SplitTable } from "./split_table.js";
+import { UpstreamTable } from "./upstream_table.js";
 import { VnodeMap } from "./vnode_map.js";
 
 const Stat = ({ children, hint, label }) => h("div.bf-stat", { title: hint }, h("dt", label), h("dd", children));
@@ -161,6 +162,7 @@ const Body = ({ dagId, job, version }) =>
       }),
       h(EpochChart, { epochs: job.epochs }),
     ),
+    h(UpstreamTable, { upstreams: job.summary.upstreams }),
     h(SplitTable, { splits: job.splits }),
     h(BarrierLog, { dagId, name: job.name, version }),
     h(Changes, { changes: job.changes }),

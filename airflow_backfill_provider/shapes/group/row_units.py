@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
 from airflow_backfill_provider.core.scan.keys import KeyOrder
@@ -36,6 +37,7 @@ class GroupRowUnits:
     :param upstream_names: the names of the used columns, and of all fields inside them.
     :param order: the unit columns and their types; empty if no position depends on them.
     :param carried: the name of a column that is passed on beside the units; empty for none.
+    :param others: the names of further upstreams: none.
     """
 
     query: UnitQuery = field(compare=False, repr=False)
@@ -45,12 +47,14 @@ class GroupRowUnits:
     order: KeyOrder = field(default_factory=lambda: KeyOrder(()))
     carried: str = ""
     plan_nodes: Collection[str] = OF_ROWS
+    others: tuple[str, ...] = ()
 
     @property
     def has_steps(self) -> bool:
         """Whether the query may rename columns in subqueries."""
         return self.query.has_steps
 
-    def over(self, relation: str) -> str:
-        """Return the SQL of the units over a relation with the used columns."""
+    def over(self, relation: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Return the SQL of the units over a relation with the used columns; there are no others."""
+        del others
         return self.query.render_units(relation, self.names, self.upstream_names, carried=self.carried)

@@ -25,7 +25,11 @@ class DeltaDescription(UpstreamDescription):
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
         """Return how the used columns differ from those at the job's creation; nested columns may have new fields."""
-        return TableSchema(self.types, self.physical_names).differences_from(upstream)
+        nullable = [column.name for column in upstream.columns if column.required and column.name not in self.required]
+        return [
+            *TableSchema(self.types, self.physical_names).differences_from(upstream),
+            *(f"column {name!r} may be null now, and never was" for name in nullable if name in self.types),
+        ]
 
     def require_changes(self) -> None:
         """

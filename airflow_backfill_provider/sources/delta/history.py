@@ -26,7 +26,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.log.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.moved_values import CHAR
@@ -95,6 +95,7 @@ class DeltaHistory:
             offset=offset_of(table.version()),
             table_id=str(metadata.id),
             types=schema.shown_types,
+            required=schema.required,
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
             physical_names=schema.physical_names,
             view=upstream_view(self.path, metadata.configuration),

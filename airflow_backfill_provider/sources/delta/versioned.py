@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.sources.base import Source, SourceWatch

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES
 from airflow_backfill_provider.sources.postgres.published import Published

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.kinds import row_units, shape_of
+from airflow_backfill_provider.core.kinds import query_of, row_units
 from airflow_backfill_provider.strategies.arrangement.location import TABLE, location_of
 from airflow_backfill_provider.strategies.base import (
     ChunkInputs,
@@ -52,7 +52,7 @@ class Arrangement(Strategy):
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse rows that move between vnodes while their changes wait, if the view has them one by one."""
-        if not shape_of(job.query).query(job.query).has_row_units:
+        if not query_of(job).has_row_units:
             require_rows_to_stay(job)
 
     def scan(self, settings: JobSettings) -> Scan:

@@ -28,7 +28,7 @@ from airflow_backfill_provider.core.location import canonical_location
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.files.key_index import keys_within, nth_key
 from airflow_backfill_provider.sources import KINDS
 from airflow_backfill_provider.sources.base import Source, SourceWatch

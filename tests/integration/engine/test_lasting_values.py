@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.shapes import functions, query_of
 from airflow_backfill_provider.shapes.function_arguments import FORMAT_FUNCTIONS
-from airflow_backfill_provider.shapes.queries import JobQuery
+from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.spark import lasting_values
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.session import prepare_session

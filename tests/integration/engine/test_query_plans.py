@@ -6,7 +6,7 @@ The queries here have not gone through the check of their text, as if that check
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,9 @@ class Overlooked:
     upstream_names: frozenset[str] = frozenset()
     plan_nodes: Collection[str] = OF_ROWS
 
-    def over(self, relation: str) -> str:
+    others: tuple[str, ...] = ()
+
+    def over(self, relation: str, others: Mapping[str, str]) -> str:
         return self.text.replace("upstream", f"`{relation}` AS upstream")
 
 

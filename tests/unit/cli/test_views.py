@@ -12,9 +12,9 @@ from airflow_backfill_provider.cli.views import LineView, LiveView, progress_vie
 from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, NotStarted
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import job_status
 from airflow_backfill_provider.core.status.recent_work import recent_work
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from tests.builders import NOW, barrier_of, commit_of, settings_of
 
 

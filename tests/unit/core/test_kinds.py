@@ -72,6 +72,7 @@ class Anything:
 
     name: ClassVar[str] = "anything"
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
+    takes_upstreams: ClassVar[bool] = False
 
     def query(self, text: str) -> str:
         return text

@@ -10,10 +10,10 @@ import pytest
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress
 from airflow_backfill_provider.core.status.alarm import Alarm, AlarmKind
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import JobStatus, job_status
 from airflow_backfill_provider.core.status.verification import Verification
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.notifications.events import (
     BackfillEvent,
     EventKind,

@@ -10,8 +10,8 @@ from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutatio
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import job_status
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from airflow_backfill_provider.telemetry import epoch_log
 from tests.builders import NOW, barrier_of, commit_of, part_of, settings_of, window_of
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,15 @@ from airflow.providers.openlineage.extractors.base import DefaultExtractor
 from airflow.sdk import BaseOperator
 from openlineage.client.serde import Serde
 
-from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin, dataset_name
+from airflow_backfill_provider.shapes.queries import ColumnOrigin, QueryLineage
+from airflow_backfill_provider.telemetry.openlineage import (
+    EpochLineageMixin,
+    dataset_name,
+    epoch_lineage,
+    operator_lineage,
+)
+from tests.several import shape_of_several
+from tests.shop import Shop
 from tests.unit.stand_in import Lake
 
 
@@ -200,3 +209,34 @@ def test_without_openlineage_the_module_can_be_imported():
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["False", "False"]
+
+
+def test_each_of_several_upstreams_is_an_input_and_columns_come_from_theirs(tmp_path):
+    """A column's origin begins with the name of its upstream in the query."""
+    with shape_of_several():
+        shop = Shop(tmp_path)
+        settings = shop.create()
+        barrier = shop.epoch()
+        (commit,) = shop.backfill.store.commits(since_epoch=1)
+        lineage = epoch_lineage(
+            settings,
+            barrier,
+            commit,
+            upstream_columns={"id": "long"},
+            view_columns={"id": "long"},
+            rows=2,
+            other_columns={"customers": {"name": "string"}},
+        )
+    origins = {
+        "id": ColumnOrigin(("orders.id",), unchanged=True),
+        "name": ColumnOrigin(("customers.name",), unchanged=True),
+    }
+    facets = operator_lineage(replace(lineage, columns=QueryLineage(origins, ("orders.customer",))))
+    assert [(read.name, read.facets["version"].datasetVersion) for read in facets.inputs] == [
+        (f"{tmp_path}/orders", "0"),
+        (f"{tmp_path}/customers", "0"),
+    ]
+    found = facets.outputs[0].facets["columnLineage"]
+    named = {name: (column.inputFields[0].name, column.inputFields[0].field) for name, column in found.fields.items()}
+    assert named == {"id": (f"{tmp_path}/orders", "id"), "name": (f"{tmp_path}/customers", "name")}
+    assert [(field.name, field.field) for field in found.dataset] == [(f"{tmp_path}/orders", "customer")]

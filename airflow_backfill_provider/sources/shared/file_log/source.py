@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, 
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.splits import SplitRange
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.shared.file_log.entries import (
     FilePart,

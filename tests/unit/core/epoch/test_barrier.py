@@ -73,6 +73,7 @@ NOT_DECIDING = {
     "parallelism": 2,
     "vnode_ranges": [((0, 1), (2, 3)), ((0, 2), (3, 3))],
     "completes": True,
+    "instant": NOW,
     "paused": True,
     "mutations": [
         (PinnedMutation(mutation=Mutation.PAUSE, requested_by="somebody", requested_at=NOW),),

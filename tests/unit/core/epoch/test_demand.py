@@ -135,3 +135,12 @@ def test_rows_that_a_view_begins_with_need_an_epoch_even_if_nothing_is_read():
     begun = settings_of(paused=True, first_rows=first)
     assert reason_of(begun, None, None, 5) == "the view's first rows are not written yet"
     assert demand(begun, FIRST, COMPLETED, 5) is None
+
+
+def test_a_new_offset_of_another_upstream_than_the_lead_needs_an_epoch_and_nothing_else_of_it_does():
+    """The trigger of the lead tells everything else, so that a DAG does not start twice for it."""
+    barrier = barrier_of(1, windows=(window_of(-1, 5), window_of(-1, 2, relation="customers")))
+    assert demand(settings_of(), barrier, UNFINISHED, 2, other="customers") is None
+    found = demand(settings_of(), barrier, UNFINISHED, 3, other="customers")
+    assert found.reason == "customers's newest offset is 3, and the epochs have read up to 2"
+    assert demand(None, None, None, 3, other="customers") is None

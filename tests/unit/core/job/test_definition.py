@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.core.job.definition import BackfillJob, Restriction
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.restriction import Restriction
 from airflow_backfill_provider.core.job.upstream import KeyColumn
 from airflow_backfill_provider.sources.delta.definition import DeltaUpstream
 from tests.builders import job_fields, job_of

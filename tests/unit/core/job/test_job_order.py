@@ -9,6 +9,7 @@ import pytest
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.job_order import downstream_of, in_order
+from tests.several import shape_of_several, star
 
 
 def job(name, upstream, view="", **fields):
@@ -50,3 +51,12 @@ def test_jobs_in_a_circle_are_refused_with_their_names():
 def test_two_jobs_of_one_name_are_refused():
     with pytest.raises(InvalidJobError, match="two of the jobs are called first"):
         in_order([FIRST, job("first", "/lake/elsewhere", "/lake/another")])
+
+
+def test_a_job_comes_after_the_views_of_all_its_upstreams():
+    names = {"orders": {"path": "/lake/orders", "key": ["id"]}, "customers": {"path": "/lake/people", "key": ["id"]}}
+    with shape_of_several():
+        both = BackfillJob(**star(upstreams=names))
+    people = job("people", "/lake/everybody")
+    assert [found.name for found in in_order([both, people])] == ["people", both.name]
+    assert downstream_of(people, [both]) == [both]

@@ -11,6 +11,7 @@ from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.status.alarm import AlarmKind
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import (
     JobCondition,
     JobStatus,
@@ -22,7 +23,6 @@ from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verification import Verification
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.vnode_map import ALMOST_DONE
-from airflow_backfill_provider.core.status.watchdog import ChangeFeed
 from tests.builders import (
     NOW,
     barrier_of,

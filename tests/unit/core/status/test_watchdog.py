@@ -9,13 +9,8 @@ import pytest
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.alarm import AlarmKind
-from airflow_backfill_provider.core.status.watchdog import (
-    ChangeFeed,
-    changes_needed_after,
-    reached_point,
-    read_up_to,
-    watch,
-)
+from airflow_backfill_provider.core.status.change_feed import ChangeFeed
+from airflow_backfill_provider.core.status.watchdog import changes_needed_after, reached_point, read_up_to, watch
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)

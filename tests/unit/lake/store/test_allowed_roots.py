@@ -10,6 +10,7 @@ from airflow_backfill_provider.core.errors import ConnectionNotAllowedError, Loc
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.lake.store.allowed_roots import CONNECTIONS_VARIABLE, ROOTS_VARIABLE, require_restricted
+from tests.several import shape_of_several, star
 
 
 def open_job(upstream="/lake/orders", view="/lake/views/paid", state=""):
@@ -181,3 +182,19 @@ def test_what_needs_a_restricted_deployment_is_refused_in_another_one(allow, mon
         require_restricted("a definition in the form")
     allow("/lake")
     require_restricted("a definition in the form")
+
+
+def test_every_upstream_must_lie_under_the_allowed_roots(allow):
+    allow("/lake")
+    with shape_of_several():
+        Backfill(BackfillJob(**star()))
+        outside = {"orders": {"path": "/lake/orders", "key": ["id"]}, "customers": {"path": "/other", "key": ["id"]}}
+        with pytest.raises(LocationNotAllowedError, match="upstreams.customers.path: /other lies outside"):
+            Backfill(BackfillJob(**star(upstreams=outside)))
+
+
+def test_the_connection_of_every_upstream_must_be_allowed(monkeypatch):
+    monkeypatch.setenv(CONNECTIONS_VARIABLE, json.dumps(["shop"]))
+    database = {"postgres": {"connection": "payroll", "table": "people", "key": ["id"]}}
+    with shape_of_several(), pytest.raises(ConnectionNotAllowedError, match="payroll"):
+        Backfill(BackfillJob(**star(upstreams={"orders": {"path": "/lake/o", "key": ["id"]}, "customers": database})))

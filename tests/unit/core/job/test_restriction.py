@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 import yaml
 
-from airflow_backfill_provider.core.job.definition import BackfillJob, KeyBounds
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.restriction import KeyBounds
 from tests.builders import job_fields, job_of, order_of
 from tests.unit.core.job_refusals import refusal
 

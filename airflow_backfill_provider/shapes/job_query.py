@@ -1,0 +1,71 @@
+"""A job's query with the arguments that rendering it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from airflow_backfill_provider.core.job.sql import RELATION
+from airflow_backfill_provider.shapes.queries import ShapedQuery
+from airflow_backfill_provider.shapes.several import QueryOverSeveral, over_tables
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuery:
+    """A job's query with the arguments that rendering it needs."""
+
+    query: ShapedQuery
+    key: tuple[str, ...]
+    upstream_names: frozenset[str]
+    lead: str = RELATION
+    others: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        job: BackfillJob,
+        query: ShapedQuery,
+        upstream: ResolvedUpstream,
+        state_columns: Mapping[str, str] = MappingProxyType({}),
+    ) -> JobQuery:
+        """
+        Return a job's query over its upstream as of the job's creation.
+
+        :param state_columns: as in :meth:`ShapedQuery.with_state`.
+        """
+        names = upstream.names.union(*(other.names for other in upstream.others.values()))
+        key = tuple(column.column for column in job.upstream.key)
+        resolved = over_tables(query.with_state(state_columns), job, upstream)
+        return cls(resolved, key, names, job.lead_name, tuple(upstream.others))
+
+    @property
+    def text(self) -> str:
+        """The query as the user wrote it, without comments."""
+        return self.query.text
+
+    @property
+    def plan_nodes(self) -> Collection[str]:
+        """The names of the nodes that Spark's plan of the query may have."""
+        return self.query.plan_nodes
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the query may rename columns in subqueries."""
+        return self.query.has_steps
+
+    def over(self, relation: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
+        """
+        Return the SQL of the view's rows, over relations with the used columns.
+
+        :param relation: the relation to read as the upstream, or as the one that leads.
+        :param others: the relations to read as the other upstreams, by their names.
+        """
+        if isinstance(self.query, QueryOverSeveral):
+            return self.query.text_over({self.lead: relation, **others})
+        return self.query.render(relation, self.key, self.upstream_names)

@@ -1,0 +1,104 @@
+"""
+The seam of shapes that read several upstreams.
+
+A query's text alone tells which tables it reads. Whose column a name is, only their columns tell, and how rows are
+joined depends on their keys. So a query is parsed when a job is defined, and *resolved* over its tables when the job is
+created, and for each epoch.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from airflow_backfill_provider.shapes.queries import ShapedQuery
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTable:
+    """
+    An upstream, as a query sees it.
+
+    :param key: the columns of its key.
+    :param types: its columns in order, with their types as Delta writes them: all of them while a job is created, and
+        those that the job uses afterwards.
+    :param required: the columns that are never null. An epoch refuses a table that allows nulls in one of them by then.
+    """
+
+    key: tuple[str, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    required: Collection[str] = frozenset()
+
+
+Tables = Mapping[str, QueryTable]
+"""The upstreams of a job by their names in the query; the one that leads is the first."""
+
+
+class QueryOverSeveral(ShapedQuery):
+    """
+    A query over the tables of a job with ``upstreams``; pure, like every parsed query.
+
+    Only :attr:`relations` is asked before :meth:`resolved`.
+    """
+
+    @property
+    @abstractmethod
+    def relations(self) -> tuple[str, ...]:
+        """The names of the upstreams that it reads, as it writes each first; the first one leads."""
+
+    @abstractmethod
+    def resolved(self, tables: Tables) -> Self:
+        """
+        Return the query resolved over its tables.
+
+        :raises InvalidJobError: if a name is ambiguous, or rows cannot be told apart.
+        """
+
+    @abstractmethod
+    def used_columns(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns of each upstream that an epoch reads, its key among them or not."""
+
+    def images(self) -> Mapping[str, Sequence[str]]:
+        """Return by upstream the columns of which the writer needs the values before a change."""
+        return {}
+
+    @abstractmethod
+    def text_over(self, relations: Mapping[str, str]) -> str:
+        """
+        Return the SQL of the view's rows over other relations; the user's text is kept.
+
+        :param relations: the relation to read in place of each upstream; each has the used columns of it.
+        """
+
+    def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return all columns of the upstream that leads: before the query is resolved, it may use any."""
+        return tuple(available)
+
+    def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
+        """Refuse: a query over several upstreams is rendered by :meth:`text_over`."""
+        del key, upstream_names
+        raise TypeError(f"a query over {', '.join(self.relations)} cannot read {relation} alone")
+
+
+def tables_of(job: BackfillJob, upstream: ResolvedUpstream) -> Tables:
+    """Return the tables that a job's query reads, with the columns that the job uses."""
+    resolved: Mapping[str, ResolvedUpstream] = {job.lead_name: upstream, **upstream.others}
+    return {
+        name: QueryTable(
+            key=tuple(column.column for column in job.all_upstreams[name].key),
+            types=found.types,
+            required=found.required,
+        )
+        for name, found in resolved.items()
+    }
+
+
+def over_tables(query: ShapedQuery, job: BackfillJob, upstream: ResolvedUpstream) -> ShapedQuery:
+    """Return a job's query, resolved over its tables if there are several."""
+    return query.resolved(tables_of(job, upstream)) if isinstance(query, QueryOverSeveral) else query

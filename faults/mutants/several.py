@@ -1,0 +1,76 @@
+"""Mistakes in what a job with several upstreams does."""
+
+from __future__ import annotations
+
+from faults.mutants.mutant import Mutant
+
+WINDOWS = "tests/unit/protocol/test_other_windows.py"
+WINDOWS_MODULE = "airflow_backfill_provider/protocol/other_windows.py"
+SPARK = "tests/integration/engine/test_several_upstreams.py"
+
+MUTANTS = (
+    Mutant(
+        name="idle-while-a-dimension-changes",
+        breaks="An epoch has nothing to do if only another upstream than the lead changed.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="others.changed or upstream.has_changes(after, described.offset)",
+        new="upstream.has_changes(after, described.offset)",
+        killers=(f"{WINDOWS}::test_an_epoch_in_which_only_another_table_changed_is_not_idle",),
+    ),
+    Mutant(
+        name="windows-end-at-their-newest-offsets",
+        breaks="The window of another upstream ends at its newest offset, whatever the instant of the others.",
+        invariant="I1",
+        file=WINDOWS_MODULE,
+        old="else offset_as_of(source, self.instant, self.storage_options)",
+        new="else source.latest()",
+        killers=(f"{WINDOWS}::test_all_windows_end_at_the_clocks_instant",),
+    ),
+    Mutant(
+        name="an-instant-in-the-future",
+        breaks="Logs that are read one after the other are looked at as of an instant that is still to come.",
+        invariant="I1",
+        file=WINDOWS_MODULE,
+        old="return now if until is None else min(until, now)",
+        new="return now if until is None else until",
+        killers=(f"{WINDOWS}::test_all_windows_end_at_the_instant_that_is_asked_for",),
+    ),
+    Mutant(
+        name="other-windows-do-not-wait",
+        breaks="While history is read at the versions of the job's creation, other upstreams are read at newer ones.",
+        invariant="I1",
+        file=WINDOWS_MODULE,
+        old="rests = inputs.strategy.ends_windows and",
+        new="rests = False and",
+        killers=(f"{WINDOWS}::test_windows_wait_where_the_job_began_while_history_is_read_by_files",),
+    ),
+    Mutant(
+        name="instant-of-the-clock-in-a-replay",
+        breaks="While changes are replayed in steps, other upstreams are read as of now.",
+        invariant="I1",
+        file=WINDOWS_MODULE,
+        old="        instant = min(instant, lead.watermark(described.offset))\n",
+        new="        pass\n",
+        killers=(f"{WINDOWS}::test_a_replay_in_steps_reads_the_other_tables_as_of_each_step",),
+    ),
+    Mutant(
+        name="headroom-of-the-lead-alone",
+        breaks="Nobody is told that another upstream is about to delete changes.",
+        invariant="I6",
+        file="airflow_backfill_provider/core/status/job_status.py",
+        old="smallest_headroom([feed, *other_feeds.values()], now)",
+        new="smallest_headroom([feed], now)",
+        killers=(f"{WINDOWS}::test_status_tells_each_table",),
+    ),
+    Mutant(
+        name="changes-of-others-ignored",
+        breaks="The changes of a dimension do not reach the view.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/other_changes.py",
+        old="if net.head(1):",
+        new="if False:",
+        killers=(f"{SPARK}::test_a_view_over_two_tables_follows_both_through_crashes",),
+        spark=True,
+    ),
+)
