@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.refresh import PinnedRefresh
+from airflow_backfill_provider.core.refresh import PinnedRefresh, Refresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,19 @@ def cheaper_refresh(technique: str, *, rows: int, changes: int | None) -> Pinned
     )
 
 
-def described_break_even(technique: str, rows: int) -> str:
-    """Return the break-even in words."""
-    limit = break_even(technique, rows)
+def described_break_even(technique: str, rows: int, refresh: Refresh) -> str:
+    """
+    Return the break-even in words, and what follows from it.
+
+    :param refresh: what the job asks for.
+    """
+    limit, chooses = break_even(technique, rows), refresh is Refresh.AUTO
     if not limit:
-        return f"computing the whole view always costs less for {text.rows(rows)}: set refresh: full, or auto"
+        follows = "each epoch does that" if chooses else "set refresh: full, or auto"
+        return f"computing the whole view always costs less for {text.rows(rows)}: {follows}"
     share = text.percent(limit / rows) if rows else ""
+    follows = "each epoch chooses" if chooses else "refresh: auto chooses for each epoch"
     return (
         f"if more than about {text.rows(limit)} ({share}) change between two epochs, computing the whole view costs "
-        "less; refresh: auto chooses for each epoch"
+        f"less; {follows}"
     )

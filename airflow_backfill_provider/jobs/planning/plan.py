@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, initial_settings_of
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
+from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
 from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -56,6 +57,7 @@ class BackfillPlan(BaseModel):
     :param last_epochs: what epochs do after all rows are read, before the view is finished; empty if nothing.
     :param technique: how a finished view of groups is kept up to date, or one that is computed whole; empty for others.
     :param technique_reason: why.
+    :param refresh: what an epoch with changes computes, as the job asks.
     :param refresh_reads: what an epoch with changes reads of a finished view's upstream.
     :param refresh_rows: how many rows of the upstream it reads again; ``None`` if only those of some groups.
     :param refresh_writes: what it writes.
@@ -86,6 +88,7 @@ class BackfillPlan(BaseModel):
     last_epochs: str = ""
     technique: str = ""
     technique_reason: str = ""
+    refresh: Refresh = Refresh.INCREMENTAL
     refresh_reads: str = ""
     refresh_rows: int | None = None
     refresh_writes: str = ""
@@ -268,6 +271,7 @@ def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, 
     return {
         "technique": found.technique,
         "technique_reason": found.reason,
+        "refresh": job.refresh,
         "refresh_reads": found.reads,
         "refresh_rows": outlook.rows if found.reads_all else None,
         "refresh_writes": found.writes,

@@ -103,7 +103,7 @@ def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
         again = "; a change of it computes all of these" if plan.refresh_rows is not None else ""
         facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}{again}"))
     if plan.technique != WHOLE:
-        facts.append(("break-even", described_break_even(plan.technique, plan.rows)))
+        facts.append(("break-even", described_break_even(plan.technique, plan.rows, plan.refresh)))
     return facts
 
 

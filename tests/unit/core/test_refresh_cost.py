@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core import refresh_cost
+from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.refresh_cost import (
     EPOCH_COSTS,
     EpochCost,
@@ -51,10 +52,11 @@ def test_what_was_chosen_does_cost_less(technique, rows, changes):
 
 
 def test_the_break_even_in_words():
-    assert described_break_even("fold", 4_000) == (
+    assert described_break_even("fold", 4_000, Refresh.INCREMENTAL) == (
         "if more than about 100 rows (2.5 %) change between two epochs, computing the whole view costs less; refresh: "
         "auto chooses for each epoch"
     )
-    assert described_break_even("fold", 10) == (
-        "computing the whole view always costs less for 10 rows: set refresh: full, or auto"
-    )
+    assert described_break_even("fold", 4_000, Refresh.AUTO).endswith("costs less; each epoch chooses")
+    always = "computing the whole view always costs less for 10 rows: "
+    assert described_break_even("fold", 10, Refresh.INCREMENTAL) == always + "set refresh: full, or auto"
+    assert described_break_even("fold", 10, Refresh.AUTO) == always + "each epoch does that"
