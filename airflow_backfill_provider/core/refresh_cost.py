@@ -31,57 +31,60 @@ class EpochCost:
     change: float
 
 
+FOLD, SLICE, WINDOWS = "fold", "slice", "slice of windows"
+
 EPOCH_COSTS: Mapping[str, EpochCost] = {
-    "fold": EpochCost(fixed=3_000_000, row=0.15, change=25.0),
-    "slice": EpochCost(fixed=3_000_000, row=0.3, change=25.0),
+    FOLD: EpochCost(fixed=3_000_000, row=0.15, change=25.0),
+    SLICE: EpochCost(fixed=3_000_000, row=0.3, change=25.0),
+    WINDOWS: EpochCost(fixed=3_000_000, row=0.3, change=25.0),
 }
-"""The cost by technique, of one run of the benchmark."""
+"""The costs of one run of the benchmark, by the way in which changes are applied."""
 
 
-def break_even(technique: str, rows: int) -> int:
+def break_even(name: str, rows: int) -> int:
     """
     Return from how many changed rows on computing the whole view costs less; 0 if it always does.
 
-    :param technique: how changes are applied.
+    :param name: the name of the cost.
     :param rows: the rows of the upstream.
     """
-    cost = EPOCH_COSTS[technique]
+    cost = EPOCH_COSTS[name]
     return max(math.ceil(((1 - cost.row) * rows - cost.fixed) / cost.change), 0)
 
 
-def cheaper_refresh(technique: str, *, rows: int, changes: int | None) -> PinnedRefresh:
+def cheaper_refresh(name: str, *, rows: int, changes: int | None) -> PinnedRefresh:
     """
     Return what an epoch computes that may choose, and why.
 
-    :param technique: how changes are applied.
+    :param name: the name of the cost.
     :param rows: the rows of the upstream, about.
     :param changes: about how many rows changed; ``None`` if the upstream does not tell. More than the break-even may be
         counted only up to there.
     """
-    limit = break_even(technique, rows)
+    limit = break_even(name, rows)
     if not limit:
-        return PinnedRefresh(
-            whole=True, reason=f"computing all of {text.rows(rows)} costs less than any epoch of {technique}"
-        )
+        return PinnedRefresh(whole=True, reason=f"computing all of {text.rows(rows)} costs less than any {name}")
     if changes is None:
         return PinnedRefresh(whole=False, reason="the upstream does not tell how many rows changed")
     if changes < limit:
         return PinnedRefresh(
             whole=False,
-            reason=f"about {text.rows(changes)} changed, and below {text.rows(limit)} {technique} costs less",
+            reason=f"about {text.rows(changes)} changed, and below {text.rows(limit)} a {name} costs less",
         )
     return PinnedRefresh(
         whole=True, reason=f"at least {text.rows(limit)} changed, and from there on computing the whole view costs less"
     )
 
 
-def described_break_even(technique: str, rows: int, refresh: Refresh) -> str:
+def described_break_even(limit: int, rows: int, refresh: Refresh) -> str:
     """
     Return the break-even in words, and what follows from it.
 
+    :param limit: the break-even.
+    :param rows: the rows of the upstream.
     :param refresh: what the job asks for.
     """
-    limit, chooses = break_even(technique, rows), refresh is Refresh.AUTO
+    chooses = refresh is Refresh.AUTO
     if not limit:
         follows = "each epoch does that" if chooses else "set refresh: full, or auto"
         return f"computing the whole view always costs less for {text.rows(rows)}: {follows}"

@@ -25,7 +25,7 @@ def chosen_refresh(
     if upkeep is None:
         return None
     rows = upstream.row_count(to_offset)
-    limit = break_even(upkeep.technique, rows)
+    limit = break_even(upkeep.cost, rows)
     files = upstream.numbered_files
     changes = None if files is None else files.changed_rows(decided.changes_after, to_offset, at_most=limit)
-    return cheaper_refresh(upkeep.technique, rows=rows, changes=changes)
+    return cheaper_refresh(upkeep.cost, rows=rows, changes=changes)

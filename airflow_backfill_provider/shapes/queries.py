@@ -86,6 +86,7 @@ class Upkeep:
     :param reads: what an epoch with changes reads.
     :param writes: what it writes.
     :param reads_all: whether it reads all rows of the upstream.
+    :param cost: the name of its cost in :mod:`~airflow_backfill_provider.core.refresh_cost`; empty for a whole view.
     """
 
     technique: str
@@ -93,6 +94,7 @@ class Upkeep:
     reads: str
     writes: str
     reads_all: bool = True
+    cost: str = ""
 
 
 class ShapedQuery(ABC):

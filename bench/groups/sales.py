@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 SALES_PER_PRODUCT = 10
+DELETION_VECTORS = os.environ.get("BENCH_DELETION_VECTORS", "false")
+"""
+Whether the sales have deletion vectors; new tables have none by default.
+
+With them, a DELETE writes no changes, and Spark's change feed reads each file with a deleted row whole.
+"""
+
 _ROWS_PER_FILE = 1_000_000
 _MOVED = 5
 """One update of so many moves the sale to another product."""
@@ -20,7 +28,7 @@ def make_sales(spark: SparkSession, path: Path, rows: int) -> None:
         .selectExpr(*_columns(products))
         .write.format("delta")
         .option("delta.enableChangeDataFeed", "true")
-        .option("delta.enableDeletionVectors", "true")
+        .option("delta.enableDeletionVectors", DELETION_VECTORS)
         .save(str(path))
     )
 

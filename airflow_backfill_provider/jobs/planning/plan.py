@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedU
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.refresh import Refresh
+from airflow_backfill_provider.core.refresh_cost import break_even
 from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
 from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -58,6 +59,7 @@ class BackfillPlan(BaseModel):
     :param technique: how a finished view of groups is kept up to date, or one that is computed whole; empty for others.
     :param technique_reason: why.
     :param refresh: what an epoch with changes computes, as the job asks.
+    :param break_even: from how many changed rows on computing the whole view costs less; 0 if it always does.
     :param refresh_reads: what an epoch with changes reads of a finished view's upstream.
     :param refresh_rows: how many rows of the upstream it reads again; ``None`` if only those of some groups.
     :param refresh_writes: what it writes.
@@ -89,6 +91,7 @@ class BackfillPlan(BaseModel):
     technique: str = ""
     technique_reason: str = ""
     refresh: Refresh = Refresh.INCREMENTAL
+    break_even: int | None = None
     refresh_reads: str = ""
     refresh_rows: int | None = None
     refresh_writes: str = ""
@@ -272,6 +275,7 @@ def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, 
         "technique": found.technique,
         "technique_reason": found.reason,
         "refresh": job.refresh,
+        "break_even": break_even(found.cost, outlook.rows) if found.cost else None,
         "refresh_reads": found.reads,
         "refresh_rows": outlook.rows if found.reads_all else None,
         "refresh_writes": found.writes,

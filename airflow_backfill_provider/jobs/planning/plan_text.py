@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.epoch.unit_work import WHOLE
 from airflow_backfill_provider.core.job.rate_limit import described_limit
 from airflow_backfill_provider.core.refresh_cost import described_break_even
 from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
@@ -102,8 +101,8 @@ def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
         share = text.percent(plan.largest_unit / plan.rows)
         again = "; a change of it computes all of these" if plan.refresh_rows is not None else ""
         facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}{again}"))
-    if plan.technique != WHOLE:
-        facts.append(("break-even", described_break_even(plan.technique, plan.rows, plan.refresh)))
+    if plan.break_even is not None:
+        facts.append(("break-even", described_break_even(plan.break_even, plan.rows, plan.refresh)))
     return facts
 
 

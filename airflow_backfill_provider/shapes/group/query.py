@@ -19,6 +19,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.refresh_cost import SLICE, WINDOWS
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes import queries
@@ -99,7 +100,7 @@ class GroupQuery(queries.ShapedQuery):
         if reason is None and not created:
             return MAYBE_FOLDED
         because = "its types cannot be folded, or the job is older than folds" if reason is None else str(reason)
-        return sliced(because, is_global=self.is_global)
+        return sliced(because, is_global=self.is_global, cost=SLICE if self.aggregates else WINDOWS)
 
     @property
     def has_steps(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from airflow_backfill_provider.core.refresh_cost import FOLD
 from airflow_backfill_provider.shapes.queries import Upkeep
 
 FOLDED = Upkeep(
@@ -13,6 +14,7 @@ FOLDED = Upkeep(
     "or greatest value",
     writes="the rows of touched groups that differ, in one merge",
     reads_all=False,
+    cost=FOLD,
 )
 
 MAYBE_FOLDED = replace(
@@ -20,12 +22,13 @@ MAYBE_FOLDED = replace(
 )
 
 
-def sliced(because: str, *, is_global: bool) -> Upkeep:
+def sliced(because: str, *, is_global: bool, cost: str) -> Upkeep:
     """
     Return how a view is kept up to date whose touched groups are computed anew.
 
     :param because: why they are not folded.
     :param is_global: whether the view is one group.
+    :param cost: the name of its cost.
     """
     if is_global:
         return Upkeep(
@@ -34,10 +37,12 @@ def sliced(because: str, *, is_global: bool) -> Upkeep:
             "computes it, too, and does not read the changes",
             reads="the changes, and all rows of the upstream again",
             writes="its one row, if it differs, in one commit",
+            cost=cost,
         )
     return Upkeep(
         technique="slice",
         reason=f"the groups that changes touch are computed anew, because {because}",
         reads="the changes, and all rows of the upstream again to find those of the touched groups",
         writes="the rows of touched groups that differ, in one merge",
+        cost=cost,
     )
