@@ -47,7 +47,7 @@ def shared_spark(folder: Path, conf: Mapping[str, str]) -> Iterator[tuple[SparkS
     :param conf: the configuration with which the first process starts Spark.
     """
     record = folder / "spark.json"
-    with (folder / "spark.users").open("w") as users:
+    with (folder / "spark.users").open("w+") as users:
         with _locked(folder / "spark.lock"):
             starts = not record.exists()
             if starts:
@@ -56,14 +56,16 @@ def shared_spark(folder: Path, conf: Mapping[str, str]) -> Iterator[tuple[SparkS
             else:
                 spark = SharedSpark.model_validate_json(record.read_text(encoding="utf-8"))
                 session = _attach(spark)
-                fcntl.flock(users, fcntl.LOCK_SH)
+                # A lock of this process alone. A test may fork a process that lives until this one ends, as Airflow
+                # does for lineage, and it would inherit another kind of lock.
+                fcntl.lockf(users, fcntl.LOCK_SH)
         yield session, spark.server_port
         if not starts:
             return
         with _locked(folder / "spark.lock"):
             record.unlink()
         # The JVM ends with the process that started it, so this one waits for the others.
-        fcntl.flock(users, fcntl.LOCK_EX)
+        fcntl.lockf(users, fcntl.LOCK_EX)
         session.stop()
 
 

@@ -148,11 +148,11 @@ def test_epochs_that_compute_the_whole_view_and_those_that_fold_take_turns(
     query = "SELECT customer, count(*) AS n, sum(amount) AS total, max(at) AS last FROM upstream GROUP BY customer"
     orders.create(query=query, refresh="auto")
     orders.finish()
-    for change in ("id = 3", "id < 20", "id = 5", "customer = 'c2'", "id = 7"):
+    for change in ("id = 3", "id < 20", "id = 5"):
         orders.sql(f"UPDATE {{upstream}} SET customer = 'c1', amount = 9, at = NULL WHERE {change}")
         die_at_each(orders, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT)
         orders.epoch()
         orders.assert_equals_query(truth(query))
         orders.assert_truth()
     chosen = [barrier.refresh.whole for barrier in orders.barriers() if barrier.refresh]
-    assert chosen == [False, True, False, True, False]
+    assert chosen == [False, True, False]

@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.errors import KafkaUnavailableError
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from tests.integration.kafka.shop import TopicOfOrders, write
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 JSON = {"format": "json", "schema": "n BIGINT"}
 QUERY = "SELECT partition, offset, value.n FROM upstream"
