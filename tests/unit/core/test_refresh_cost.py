@@ -53,10 +53,10 @@ def test_what_was_chosen_does_cost_less(technique, rows, changes):
 
 def test_the_break_even_in_words():
     assert described_break_even(100, 4_000, Refresh.INCREMENTAL) == (
-        "if more than about 100 rows (2.5 %) change between two epochs, computing the whole view costs less; refresh: "
-        "auto chooses for each epoch"
+        "by the benchmark, computing the whole view costs less if more than about 100 rows (2.5 %) change between two "
+        "epochs; refresh: auto chooses for each epoch"
     )
-    assert described_break_even(100, 4_000, Refresh.AUTO).endswith("costs less; each epoch chooses")
-    always = "computing the whole view always costs less for 10 rows: "
+    assert described_break_even(100, 4_000, Refresh.AUTO).endswith("between two epochs; each epoch chooses")
+    always = "by the benchmark, computing the whole view always costs less for 10 rows: "
     assert described_break_even(0, 10, Refresh.INCREMENTAL) == always + "set refresh: full, or auto"
     assert described_break_even(0, 10, Refresh.AUTO) == always + "each epoch does that"

@@ -133,7 +133,7 @@ def test_a_plan_of_groups_says_how_the_view_is_kept_and_from_when_on_computing_a
     assert found["technique"] == "slice: the groups that changes touch are computed anew"
     assert found["each epoch"] == "reads the changes, and all rows again (1,000 rows), and writes the rows that differ"
     assert found["break-even"].startswith(
-        "computing the whole view always costs less for 1,000 rows: set refresh: full"
+        "by the benchmark, computing the whole view always costs less for 1,000 rows: set refresh: full"
     )
     assert "largest unit" not in found
     assert facts(**how, largest_unit=230)["largest unit"].startswith("230 rows, 23.0 %; a change of it computes")
