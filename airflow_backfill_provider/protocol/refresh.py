@@ -27,5 +27,8 @@ def chosen_refresh(
     rows = upstream.row_count(to_offset)
     limit = break_even(upkeep.cost, rows)
     files = upstream.numbered_files
-    changes = None if files is None else files.changed_rows(decided.changes_after, to_offset, at_most=limit)
+    # Without a limit to reach, no commit of the window is read.
+    changes = None
+    if files is not None and limit:
+        changes = files.changed_rows(decided.changes_after, to_offset, at_most=limit)
     return cheaper_refresh(upkeep.cost, rows=rows, changes=changes)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from airflow_backfill_provider.core import text
 
-SLICE = "slice"
-
 _ALL = 10
 """A group with more than one of so many rows is worth a warning."""
 
 
-def unit_warnings(largest: int | None, rows: int, *, technique: str, reads_units: bool) -> list[str]:
+def unit_warnings(largest: int | None, rows: int, *, computes_anew: bool, reads_units: bool) -> list[str]:
     """
     Return what the largest group costs, and what to do about it.
 
     :param largest: the rows of the upstream that it has; ``None`` if they were not counted.
     :param rows: the upstream's rows.
-    :param technique: how the finished view is kept up to date.
+    :param computes_anew: whether a change of a group computes it from all of its rows.
     :param reads_units: whether history is read group by group.
     """
     if largest is None or largest * _ALL <= rows:
@@ -25,7 +23,7 @@ def unit_warnings(largest: int | None, rows: int, *, technique: str, reads_units
     warnings = []
     if reads_units:
         warnings.append(f"{size}; one epoch reads it whole, above any rate limit: strategy snapshot has no such limit")
-    if technique == SLICE:
+    if computes_anew:
         warnings.append(
             f"{size}; a change of any of them computes the group from all of them: write aggregates that can be "
             "folded, or group by more columns"

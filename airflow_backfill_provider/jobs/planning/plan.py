@@ -158,7 +158,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
             *unit_warnings(
                 largest_unit,
                 rows,
-                technique=upkeep.get("technique", ""),
+                computes_anew=upkeep.get("refresh_rows") is not None,
                 reads_units=KINDS.named(outlook.strategy).reads_units,
             ),
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),

@@ -5,28 +5,10 @@ from __future__ import annotations
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.job_query import JobQuery
-from airflow_backfill_provider.shapes.queries import ShapedQuery
 from tests.builders import job_of
 from tests.several import shape_of_several
 from tests.shop import Shop
-
-
-class Said(ShapedQuery):
-    """A query that repeats what it is rendered with."""
-
-    text = "SELECT 1"
-
-    def columns_of(self, available):
-        return tuple(available)
-
-    def render(self, relation, key, upstream_names):
-        return f"{relation} {key} {sorted(upstream_names)}"
-
-    def units(self, settings, *, by_key):
-        raise NotImplementedError
-
-    def holds_distribution_key(self, settings):
-        raise NotImplementedError
+from tests.unit.shapes.said_query import Said
 
 
 def test_a_jobs_query_is_rendered_with_its_key_and_the_columns_as_of_its_creation():
