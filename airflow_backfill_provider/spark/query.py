@@ -93,9 +93,8 @@ def run_query(
     :raises InvalidJobError: if Spark cannot analyse the query, or if the query does more than its check found.
     """
     require_checked(spark, query, rows, others)
-    named: dict[str, Any] = {_argument(number): others[name] for number, name in enumerate(query.others)}
     with query_errors():
-        result = spark.sql(over_rows(query), rows=rows, **named)
+        result = spark.sql(over_rows(query), **arguments(query, rows, others))
         result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
     return result
 
@@ -108,6 +107,11 @@ def over_rows(query: Query) -> str:
     for number, name in enumerate(query.others):
         sql = sql.replace(others[name], f"{{{_argument(number)}}}")
     return sql
+
+
+def arguments(query: Query, rows: DataFrame, others: Mapping[str, DataFrame] = NO_OTHERS) -> dict[str, Any]:
+    """Return the arguments that :func:`over_rows` needs."""
+    return {"rows": rows, **{_argument(number): others[name] for number, name in enumerate(query.others)}}
 
 
 def _argument(number: int) -> str:
