@@ -81,9 +81,7 @@ def _numbered(settings: JobSettings, upstream: Source, further: Mapping[str, Sou
     yield found
     for name, source in further.items():
         first = found.first + len(found.files)
-        found = LeadFiles(
-            name=name, listing=files_of(source), offset=settings.others[name].point.offset, first=first
-        )
+        found = LeadFiles(name=name, listing=files_of(source), offset=settings.others[name].point.offset, first=first)
         yield found
 
 

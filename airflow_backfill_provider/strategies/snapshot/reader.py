@@ -100,8 +100,8 @@ class FilesChunk:
             )
             return
         raise MissingRowsError(
-            f"{len(numbers)} files of {self._job_rows.location} have {counted} rows as of offset {self._lead.offset}, but "
-            f"{rows} were read; run the epoch again, and repair the table if that fails, too"
+            f"{len(numbers)} files of {self._job_rows.location} have {counted} rows as of offset {self._lead.offset}, "
+            f"but {rows} were read; run the epoch again, and repair the table if that fails, too"
         )
 
     @cached_property
