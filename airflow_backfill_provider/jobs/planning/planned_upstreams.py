@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs.first_look import FirstLook
 
@@ -14,7 +15,7 @@ class PlannedUpstream(BaseModel):
     One of several upstreams, as of the instant of the plan.
 
     :param location: where it is.
-    :param leads: whether it is the one whose rows are read in chunks.
+    :param leads: whether its rows are read in chunks.
     :param version: its offset.
     :param offset_name: what an offset is called, such as ``version``.
     :param files: its data files.
@@ -37,14 +38,14 @@ class PlannedUpstream(BaseModel):
 
 def planned_upstreams(job: BackfillJob, seen: FirstLook) -> dict[str, PlannedUpstream]:
     """Return what is known of each of several upstreams, by its name; nothing if there is only one."""
-    found = {}
+    found, leads = {}, {job.lead_name, *further_leads(job)}
     for name, upstream in seen.several.items():
         definition, described = job.all_upstreams[name], upstream.described
         files = upstream.source.blocks(described.offset, described.key_order(definition.key))
         kept = upstream.source.changes_kept_for()
         found[name] = PlannedUpstream(
             location=definition.location,
-            leads=name == job.lead_name,
+            leads=name in leads,
             version=described.offset,
             offset_name=definition.offset_name,
             files=len(files),

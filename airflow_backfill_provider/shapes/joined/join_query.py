@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import ClassVar
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.shapes.joined.job_tables import named_inputs, relation_of
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
-from airflow_backfill_provider.shapes.joined.relations import Relation, RelationColumn
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
 from airflow_backfill_provider.shapes.joined.tree import JoinTree
 from airflow_backfill_provider.shapes.joined.units import KeyColumn, RowUnits, UnitColumn
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
-from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable, Tables
+from airflow_backfill_provider.shapes.several import QueryOverSeveral, Tables
 
 _UPKEEP = Upkeep(
     technique="unit",
@@ -48,7 +48,7 @@ class JoinQuery(QueryOverSeveral):
 
     def resolved(self, tables: Tables) -> JoinQuery:
         """Return the query resolved over its tables; the first of these leads."""
-        relations = [_relation(name, table) for name, table in tables.items()]
+        relations = [relation_of(name, table) for name, table in tables.items()]
         found = resolve(self.parsed, relations)
         if (lead := relations[0].name) != _tree(found).lead.relation:
             found = resolve(self.parsed, relations, lead)
@@ -138,14 +138,14 @@ class JoinQuery(QueryOverSeveral):
         """Return the origins of the view's columns, hidden ones included."""
         del columns, key, upstream_names
         found = self.resolution.lineage
-        selected = {name: ColumnOrigin(_named(one.inputs), one.unchanged) for name, one in found.columns.items()}
+        selected = {name: ColumnOrigin(named_inputs(one.inputs), one.unchanged) for name, one in found.columns.items()}
         relations = {node.role: node.relation for node in self.tree.nodes}
         hidden = {
-            column.output: ColumnOrigin(_named([(relations[source.role], source.column)]), unchanged=True)
+            column.output: ColumnOrigin(named_inputs([(relations[source.role], source.column)]), unchanged=True)
             for column, source in _held(self.row_columns.columns)
             if column.is_hidden
         }
-        return QueryLineage({**selected, **hidden}, _named(found.filtered_by))
+        return QueryLineage({**selected, **hidden}, named_inputs(found.filtered_by))
 
     @property
     def _outputs_of_lead(self) -> Mapping[str, str]:
@@ -189,19 +189,8 @@ def _led(found: ResolvedQuery) -> tuple[str, ...]:
     return (lead, *(relation.name for relation in found.relations if relation.name != lead))
 
 
-def _relation(name: str, table: QueryTable) -> Relation:
-    columns = (
-        RelationColumn(column, kind, nullable=column not in table.required) for column, kind in table.types.items()
-    )
-    return Relation(name, tuple(columns), table.key)
-
-
 def _held(columns: Iterable[UnitColumn]) -> Iterator[tuple[UnitColumn, KeyColumn]]:
     """Yield columns of the view with the columns of keys that they hold."""
     for column in columns:
         if (source := column.sources[0]) is not None:
             yield column, source
-
-
-def _named(inputs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(f"{relation}.{column}" for relation, column in inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -48,6 +48,8 @@ class JoinWriter(ViewWriter):
 
     :param context: the objects that the writer works with.
     """
+
+    replaces_leads: ClassVar[bool] = True
 
     def __init__(self, context: WriterContext) -> None:
         self._context = context

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.refresh import WAY_OUT
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -40,8 +42,13 @@ class Union(Shape):
         return check_union_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse a lead that leads no branch, and a part of one upstream."""
+        """Refuse a lead that leads no branch, a part of one upstream, and joins of the only table without a name."""
         query = self.query(job.query)
+        if not job.upstreams and query.joins:
+            raise InvalidJobError(
+                f"upstream: a branch joins, so name the tables under upstreams, a single one, too: upstreams: "
+                f"{{{RELATION}: …}}; {WAY_OUT}"
+            )
         if job.lead and job.lead.lower() not in {name.lower() for name in query.leads}:
             raise InvalidJobError(
                 f"lead: {job.lead} leads no branch of the union; use {' or '.join(query.leads)}, or leave it out"

@@ -70,6 +70,11 @@ class UnionQuery(QueryOverSeveral):
             found = {name.lower(): name for name in self._known if name.lower() in found}
         return _first(tuple(found.values()), self.lead)
 
+    @property
+    def joins(self) -> bool:
+        """Whether any branch reads more than one relation."""
+        return any(len(join.all_sources) > 1 for join in self.parsed.rows.joins)
+
     def resolved(self, tables: Tables) -> UnionQuery:
         """Return the query resolved over its tables; the first of these leads the job."""
         relations = [relation_of(name, table) for name, table in tables.items()]
