@@ -40,7 +40,7 @@ class Shops(Lakehouse):
     def change(self, *statements: str) -> None:
         """Run statements; the tables' names in braces stand for them."""
         for statement in statements:
-            self.spark.sql(self._named(statement))
+            self.spark.sql(self.named(statement))
 
     def make(self, *names: str, rows: int = 20) -> None:
         """Create tables with some rows, in a file for each half of them."""
@@ -71,6 +71,10 @@ class Shops(Lakehouse):
         """Create the job."""
         self.start_job(creation.create_job, self.backfill)
 
+    def rebuild_sales(self) -> None:
+        """Start the job over with its definition."""
+        self.start_job(creation.rebuild_job, self.backfill)
+
     def pin(self) -> Barrier:
         """Pin the next barrier."""
         barrier = self.inject()
@@ -84,9 +88,10 @@ class Shops(Lakehouse):
         text = self.job.query
         for name in self.tables:
             text = text.replace(f"FROM {name}", f"FROM {{{name}}}").replace(f"JOIN {name}", f"JOIN {{{name}}}")
-        self.assert_equals_query(self._named(text))
+        self.assert_equals_query(self.named(text))
 
-    def _named(self, statement: str) -> str:
+    def named(self, statement: str) -> str:
+        """Return a statement with the tables in place of their names in braces."""
         for name in TABLES:
             statement = statement.replace(f"{{{name}}}", f"delta.{quote(f'{self.folder}/{name}')}")
         return statement
