@@ -45,6 +45,7 @@ from faults.mutants import (
     state,
     strategies,
     succession,
+    unions,
     verifying,
 )
 from faults.mutants.mutant import Mutant
@@ -78,6 +79,7 @@ MUTANTS = (
     *folds.MUTANTS,
     *slices.MUTANTS,
     *joins.MUTANTS,
+    *unions.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
     *formats.MUTANTS,
