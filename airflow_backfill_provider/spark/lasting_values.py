@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.spark_tokens import TokenKind, spark_tokens, text_value
 from airflow_backfill_provider.core.job.sql import is_relative_date, text_literal
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.query import WHOLE_PLANS, Query, over_rows, require_checked
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -71,7 +72,8 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     empty = spark.createDataFrame([], schema)
     with query_errors(), session_settings(spark, WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
-        explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
+        sql, relations = over_rows(query, empty)
+        explained = str(sql_over(spark, f"EXPLAIN EXTENDED {sql}", relations).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
     if not found:
         raise InvalidJobError(f"query: Spark cannot explain it: {explained.splitlines()[0]}")

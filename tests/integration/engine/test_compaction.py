@@ -251,8 +251,10 @@ def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse]
 def gated(numbers: Lakehouse, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
     """A view in three files, and a change whose merge waits at the gate."""
     # No job's query may call a function that is not Spark's own.
-    written = query.over_rows
-    monkeypatch.setattr(query, "over_rows", lambda asked: written(asked).replace("concat(name)", "gate(name)"))
+    run = query.sql_over
+    monkeypatch.setattr(
+        query, "sql_over", lambda spark, text, rows: run(spark, text.replace("concat(name)", "gate(name)"), rows)
+    )
     numbers.create(rate_limit=100, query="SELECT id, concat(name) AS name FROM upstream")
     numbers.finish()
     # One row, so that one task waits: Spark has two cores here, and the compaction needs one.
