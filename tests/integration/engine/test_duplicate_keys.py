@@ -94,12 +94,13 @@ def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -
     assert {row["id"] for row in numbers.view().collect()} == set(range(9))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("visibility", "row"),
     [
-        exhaustive("every_epoch", "(2, 'left out', -1)"),
+        ("every_epoch", "(2, 'left out', -1)"),
         ("on_finish", "(2, 'again', 0)"),
-        exhaustive("on_finish", "(2, 'left out', -1)"),
+        ("on_finish", "(2, 'left out', -1)"),
     ],
 )
 def test_duplicate_key_of_a_row_that_was_read_is_refused(numbers: Lakehouse, visibility: str, row: str) -> None:

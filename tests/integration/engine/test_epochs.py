@@ -150,6 +150,7 @@ def test_finished_view_stays_fresh_and_no_epoch_is_run_without_changes(lakehouse
     assert (status.progress, status.finished, status.vnodes.completed) == (1.0, True, 4)
 
 
+@pytest.mark.exhaustive
 def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehouse) -> None:
     """I4, and docs/concepts/rules.md#the-settings-decide: pause and rate limit 0 are independent of each other."""
     lakehouse.make_upstream("id BIGINT, name STRING")
@@ -230,6 +231,7 @@ def test_dropped_key_columns_are_kept_hidden(orders: Lakehouse) -> None:
     orders.assert_equals_query("SELECT amount, note FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_columns_added_to_the_upstream_do_not_disturb_a_star(lakehouse: Lakehouse) -> None:
     """A star means the columns that the upstream had when the job was created."""
     lakehouse.make_upstream("id BIGINT, name STRING")

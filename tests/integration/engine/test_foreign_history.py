@@ -49,7 +49,6 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
         orders.epoch()
 
 
-@pytest.mark.exhaustive
 def test_an_arrangement_that_something_else_wrote_to_is_refused(orders: Lakehouse) -> None:
     """I6: chunks are read from it, so the view would never get the rows that it lacks."""
     arrange_by_customer(orders)

@@ -24,6 +24,7 @@ def test_view_written_by_another_writer(numbers: Lakehouse) -> None:
     assert {row["id"] for row in numbers.view().collect()} == {0, 2, 3, 4}
 
 
+@pytest.mark.exhaustive
 def test_view_restored_by_another_writer(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()

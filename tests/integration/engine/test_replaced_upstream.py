@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from tests.builders import write_table
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -49,6 +50,7 @@ def test_a_table_that_replaced_the_upstream_while_an_epoch_read_it_is_not_commit
     assert numbers.backfill.store.commits() == []
 
 
+@pytest.mark.exhaustive
 def test_upstream_replaced_by_another_table(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
@@ -62,7 +64,7 @@ def test_upstream_replaced_by_another_table(numbers: Lakehouse) -> None:
     "statement",
     [
         "ALTER TABLE {upstream} RENAME COLUMN name TO title",
-        "ALTER TABLE {upstream} DROP COLUMN name",
+        exhaustive("ALTER TABLE {upstream} DROP COLUMN name"),
     ],
 )
 def test_used_column_gone(lakehouse: Lakehouse, statement: str) -> None:
@@ -89,6 +91,7 @@ def test_changes_vacuumed_before_an_epoch_read_them(numbers: Lakehouse) -> None:
     assert numbers.view().count() == 5
 
 
+@pytest.mark.exhaustive
 def test_change_feed_switched_off_between_epochs(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()

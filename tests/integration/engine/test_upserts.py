@@ -126,6 +126,7 @@ def test_a_key_that_comes_from_two_splits_is_refused(log: Log) -> None:
     assert log.rows() == [("a", "n", 7), ("b", "n", 1)]
 
 
+@pytest.mark.exhaustive
 def test_a_key_that_came_from_two_splits_is_refused_when_history_is_read(log: Log) -> None:
     log.land(upsert("a", 7), upsert("a", 3, partition=1))
     log.create()
@@ -174,6 +175,7 @@ def test_two_different_rows_at_one_place_are_refused_and_copies_are_not(log: Log
         log.epoch()
 
 
+@pytest.mark.exhaustive
 def test_two_different_rows_at_one_place_are_refused_when_history_is_read(log: Log) -> None:
     log.land(upsert("a", 1), upsert("a", 1, "another"))
     log.create()
