@@ -64,6 +64,7 @@ def test_names_are_resolved_once_and_epochs_keep_the_view_true(sales):
     assert by_name.count() == 8
 
 
+@pytest.mark.exhaustive
 def test_the_view_is_registered_with_comments_and_its_owner(sales):
     sales.create()
     described = sales.sql(f"DESCRIBE TABLE EXTENDED {sales.view_name}").collect()

@@ -148,6 +148,7 @@ def test_events_that_mean_nothing_are_refused(spark: SparkSession, lake: Path, e
         Debezium().reader(spark, source).changes(Offset(1), Offset(2)).collect()
 
 
+@pytest.mark.exhaustive
 def test_messages_and_tombstones_are_no_changes(spark: SparkSession, lake: Path) -> None:
     source = source_of(lake, [Event(kind=READ, lsn=5, after=ONE)], [Event(kind="m", lsn=6), Event(kind=None, lsn=None)])
     assert Debezium().reader(spark, source).changes(Offset(1), Offset(2)).count() == 0

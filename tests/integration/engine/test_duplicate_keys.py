@@ -21,6 +21,7 @@ def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
     assert_nothing_written(numbers)
 
 
+@pytest.mark.exhaustive
 def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_them(
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ def test_an_empty_upstream_is_finished_at_once(lakehouse: Lakehouse) -> None:
     assert lakehouse.view().count() == 0
 
 
+@pytest.mark.exhaustive
 def test_parallel_parts_share_the_files_and_a_rescale_takes_effect_at_once(scattered: Lakehouse) -> None:
     begin(scattered, parallelism=2, rate_limit=20)
     barrier = scattered.inject()

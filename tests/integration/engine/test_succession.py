@@ -172,6 +172,7 @@ def test_a_rebuild_that_emptied_the_view_can_be_undone(served: Lakehouse) -> Non
     served.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_what_vacuum_deleted_is_not_put_back(served: Lakehouse) -> None:
     """It is refused before anything is written."""
     grow(served, query=LATTER, rate_limit=4)

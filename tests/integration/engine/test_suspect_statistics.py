@@ -178,7 +178,8 @@ def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse:
     assert ids(lakehouse) == [*range(5, 11)]
 
 
-@pytest.mark.parametrize("records", [5, exhaustive(10_000), exhaustive(None)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("records", [5, 10_000, None])
 def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int | None) -> None:
     """A wrong count in the log is no reason to refuse rows that were all read."""
     write(lakehouse, numbers(1, 10), numbers(11, 20))
@@ -212,6 +213,7 @@ def test_a_key_column_in_another_case_in_the_files(lakehouse: Lakehouse, statist
     assert all(commit.snapshot_read_row_count for commit in commits)
 
 
+@pytest.mark.exhaustive
 def test_a_key_of_a_table_that_maps_its_columns_by_id(lakehouse: Lakehouse) -> None:
     properties = {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "id"}
     lakehouse.make_upstream("id BIGINT, amount BIGINT", properties)
