@@ -22,6 +22,7 @@ from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.net_changes import leaves_something
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
@@ -133,7 +134,9 @@ class JoinWriter(ViewWriter):
         :param whole: the upstreams that are read whole, as of the ends of their windows.
         """
         context, names = self._context, self._rows.key.names
-        changed, rows = changes.net.select(*map(column, names)), context.new(changes)
+        # A second row of a key may have come and gone, while the first one stayed.
+        net = changes.net.filter(leaves_something(self._rows))
+        changed, rows = net.select(*map(column, names)), context.new(changes)
         (plan,) = self._query.resolution.affected
         leads = without_pushdown(context.read_set(barrier, with_chunk=False))
         with leads_of_changes(plan, changes.images, whole, leads) as others:

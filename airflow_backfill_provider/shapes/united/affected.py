@@ -14,7 +14,7 @@ from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_chang
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.job_rows import JobRows
-from airflow_backfill_provider.spark.net_changes import new_images
+from airflow_backfill_provider.spark.net_changes import leaves_something, new_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,9 @@ def affected_rows(
     :returns: ``None`` if no change affects it.
     """
     names = lead.key.names
+    if net is not None:
+        # A second row of a key may have come and gone, while the first one stayed.
+        net = net.filter(leaves_something(lead))
     found = [kept.enter_context(leads_of_changes(plan, images, ends, rows)) for plan in plans]
     others = [_used(lead, leads) for leads in found if leads is not None]
     if not others:
