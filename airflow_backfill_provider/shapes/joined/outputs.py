@@ -182,11 +182,11 @@ def _expanded(visible: Scope, scope: Scope, qualifier: str) -> list[Output]:
     if not qualifier:
         return found
     role = next(role for role in visible.roles if role.name.lower() == qualifier)
-    own = [output for output in found if output.role is role]
-    names = {output.name.lower() for output in own}
+    seen = [output for output in found if output.role is role]
+    names = {output.name.lower() for output in seen}
     # What USING merged into another relation's column is still a column of this one.
     hidden = [output for output in role_outputs(role) if output.name.lower() not in names]
-    return [*hidden, *own]
+    return [*hidden, *seen]
 
 
 def _using(role: Role, scope: Scope) -> tuple[str, ...]:
