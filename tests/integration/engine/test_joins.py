@@ -127,9 +127,9 @@ def test_a_client_of_spark_connect_may_be_killed_at_every_commit(shop: StarShop,
     shop.start(query, strategy="no_shuffle", rate_limit=25)
     for number in range(len(CHANGES)):
         for point in CrashPoint:
-            is_killed(spark_remote, shop.job.state, point)  # type: ignore[union-attr]
+            is_killed(spark_remote, shop.job.state, point)
         shop.assert_truth()
         shop.change(*changes_of(query, number))
-    while not is_killed(spark_remote, shop.job.state) and shop.inject() is not None:  # type: ignore[union-attr]
+    while not is_killed(spark_remote, shop.job.state) and shop.inject() is not None:
         pass
     shop.assert_joined()
