@@ -7,6 +7,7 @@ Values are compared as the query compares them, by Spark's own equality. Values 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
@@ -65,16 +66,25 @@ def _kept(values: DataFrame, kept: ExitStack) -> DataFrame:
 
 def _met(rows: DataFrame, step: AffectedStep, values: Mapping[str, DataFrame]) -> DataFrame:
     """Return the rows that any hop leads to; several hops share one pass over them."""
-    return rows.filter(any_of([_is_met(rows, hop, values[hop.child]) for hop in step.hops]))
+    # Spark looks for a name of the outer rows inside of the subquery first, also among columns that it has dropped.
+    outer = {pair.parent: f"backfill_{uuid.uuid4().hex}" for hop in step.hops for pair in hop.pairs}
+    named = rows.select("*", *(column(name).alias(unique) for name, unique in outer.items()))
+    is_met = any_of([_is_met(outer, hop, values[hop.child]) for hop in step.hops])
+    return named.filter(is_met).select(*map(column, rows.columns))
 
 
-def _is_met(rows: DataFrame, hop: Hop, values: DataFrame) -> Column:
-    """Return the condition that a row has one of the values of a child."""
-    names = own_columns(rows.columns).numbered("value", len(values.columns))
+def _is_met(outer: Mapping[str, str], hop: Hop, values: DataFrame) -> Column:
+    """
+    Return the condition that a row has one of the values of a child.
+
+    :param outer: the unique names of the row's columns.
+    """
+    names = own_columns(outer.values()).numbered("value", len(values.columns))
     renamed = dict(zip(values.columns, names, strict=True))
-    return values.toDF(*names).where(all_of([_is_equal(pair, renamed[pair.column]) for pair in hop.pairs])).exists()
+    same = [_is_equal(pair, outer[pair.parent], renamed[pair.column]) for pair in hop.pairs]
+    return values.toDF(*names).where(all_of(same)).exists()
 
 
-def _is_equal(pair: Pair, value: str) -> Column:
-    own = column(pair.parent).outer()
+def _is_equal(pair: Pair, outer: str, value: str) -> Column:
+    own = F.col(outer).outer()
     return own.eqNullSafe(F.col(value)) if pair.null_safe else own == F.col(value)
