@@ -122,7 +122,7 @@ class Example:
             for name, rows in bound.items():
                 columns = list(TABLES["orders" if name == "affected" else name].types)
                 connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
-                connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)  # noqa: S608 - the example's own names
+                connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
             return sorted(connection.execute(text).fetchall())
 
 

@@ -99,10 +99,12 @@ def test_a_star_follows_every_table_through_crashes_duplicates_and_a_repair(shop
 @pytest.mark.parametrize(
     ("query", "strategy", "parallelism"),
     [
-        (WIDE, "no_shuffle", 1),
-        exhaustive(STAR, "no_shuffle", 1),
-        *(exhaustive(query, "arrangement", tasks) for query in (STAR, WIDE) for tasks in (1, 3)),
-        *(exhaustive(query, "snapshot", 2) for query in (STAR, WIDE)),
+        pytest.param(WIDE, "no_shuffle", 1, id="wide-no_shuffle-1"),
+        exhaustive(STAR, "no_shuffle", 1, name="star-no_shuffle-1"),
+        exhaustive(STAR, "arrangement", 1, name="star-arrangement-1"),
+        exhaustive(WIDE, "arrangement", 3, name="wide-arrangement-3"),
+        exhaustive(STAR, "snapshot", 2, name="star-snapshot-2"),
+        exhaustive(WIDE, "snapshot", 1, name="wide-snapshot-1"),
     ],
 )
 def test_a_view_of_a_join_is_true_while_its_history_is_read_and_after(
