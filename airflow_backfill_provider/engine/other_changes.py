@@ -14,6 +14,7 @@ from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.shallow_rows import shallow
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[Mapping[st
                 continue
             if name not in windows:
                 continue
-            images = _images(other, windows[name]).persist(KEPT)
+            images = shallow(_images(other, windows[name]), kept).persist(KEPT)
             kept.callback(images.unpersist)
             if images.head(1):
                 found[name] = images
