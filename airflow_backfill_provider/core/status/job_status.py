@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
-from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, waits_for
+from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, UpstreamChain, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
@@ -114,7 +114,8 @@ class JobSummary(BaseModel):
         ``None``.
     :param chain: if the upstream is itself a job's view, the jobs before this one, in the order in which they run: each
         with its ``name``, ``materialized_view``, ``state``, whether it is ``finished``, and its ``progress``.
-    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; ``None`` if for none.
+    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; of several upstreams,
+        the jobs before another one count, too. ``None`` if for none.
     :param root_lag_seconds: age of the oldest change of the chain's first upstream that the view may lack; ``None`` if
         there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
@@ -223,9 +224,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     verified: VerifiedState | None = None,
     verification_waits: bool = False,
     verification_problem: str | None = None,
-    chain: tuple[ChainedJob, ...] = (),
-    behind_root: BehindRoot | None = None,
+    chain: UpstreamChain = NO_CHAIN,
     other_feeds: Mapping[str, ChangeFeed] = MappingProxyType({}),
+    other_chains: Mapping[str, UpstreamChain] = MappingProxyType({}),
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -239,8 +240,8 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param verification_waits: whether a verification is requested.
     :param verification_problem: why verifications cannot be read, if so.
     :param chain: the jobs before this one, whose views lead to its upstream.
-    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     :param other_feeds: such changes of the upstreams beside the one that leads, by their names.
+    :param other_chains: the jobs whose views lead to these.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -259,7 +260,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
     last_failure = _last_failure(newest, pinned, failures)
-    upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, now)
+    chains = {settings.definition.lead_name: chain, **other_chains}
+    upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, chains, now)
+    waiting = next((found for one in chains.values() if (found := waits_for(one.jobs))), None)
     alarms = watch(
         settings=settings,
         barriers=barriers,
@@ -309,7 +312,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         alarms=alarms,
         warnings=(
             *(_warnings(newest, verified) if newest else ()),
-            *([waits_for(chain)] if waits_for(chain) else []),
+            *([waiting] if waiting else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
@@ -321,9 +324,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_waits=verification_waits,
         verification_problem=verification_problem,
         work=recent_work(barriers, commits),
-        chain=chain,
-        waits_for=waits_for(chain) or None,
-        root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
+        chain=chain.jobs,
+        waits_for=waiting,
+        root_lag_seconds=None if chain.behind_root is None else chain.behind_root.seconds(now),
         upstreams=upstreams,
         furthest_behind=furthest_behind(upstreams),
     )
