@@ -73,9 +73,9 @@ class LookupQuery(QueryOverSeveral):
         mean = rows[self.lead] / max(rows[self.dimension], 1)
         return {self.dimension: Spread(mean=mean, most=most(self.lead, (self.reference,)))}
 
-    def text_over(self, relations: Mapping[str, str]) -> str:
-        text = self.text.replace(f"FROM {self.lead} AS", f"FROM {relations[self.lead]} AS")
-        return text.replace(f"JOIN {self.dimension} AS", f"JOIN {relations[self.dimension]} AS")
+    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
+        text = self.text.replace(f"FROM {self.lead} AS", f"FROM {lead} AS")
+        return text.replace(f"JOIN {self.dimension} AS", f"JOIN {others[self.dimension]} AS")
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         order = KeyOrder((KeyField(name="id", type=settings.types["id"]),))

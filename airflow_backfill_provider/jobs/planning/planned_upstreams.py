@@ -82,4 +82,4 @@ def _changes(lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, 
     spreads = query.spreads(rows, most)
     if not spreads:
         return {}
-    return planned_changes(lead, rows, {name: rows[name] for name in query.relations[1:]}, spreads)
+    return planned_changes(lead, rows, {name: rows[name] for name in query.read_whole}, spreads)
