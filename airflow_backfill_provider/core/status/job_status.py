@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
 from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, UpstreamChain, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
+from airflow_backfill_provider.core.status.job_condition import JobCondition, condition_of
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
@@ -33,19 +33,6 @@ from airflow_backfill_provider.core.status.upstream_status import (
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
 from airflow_backfill_provider.core.status.watchdog import answered_at, watch
-
-
-class JobCondition(StrEnum):
-    """Whether a job is finished, or why not. If several conditions hold, the first in this list."""
-
-    CANCELLED = "cancelled"
-    FINISHED = "finished"
-    PAUSED = "paused"
-    RATE_LIMIT_ZERO = "rate_limit_zero"
-    RUNNING = "running"
-    """An epoch is pinned and not committed: a task run executes it, or it waits for a retry."""
-    WAITING = "waiting"
-    """No epoch is pinned: the job waits for the next DAG run."""
 
 
 class VnodeCounts(BaseModel):
@@ -280,7 +267,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         pinned_epoch=pinned.epoch if pinned else None,
         pinned_at=pinned.injected_at if pinned else None,
         committed_at=committed.committed_at if committed else None,
-        condition=_condition(settings, finished=finished, pinned=pinned is not None),
+        condition=condition_of(settings, finished=finished, pinned=pinned is not None),
         finished=finished,
         paused=settings.paused,
         cancelled=settings.cancelled,
@@ -349,18 +336,6 @@ def _last_failure(
         failure for failure in failures if (failure.epoch, failure.incarnation) == (pinned.epoch, pinned.incarnation)
     ]
     return LastFailure.of_attempt(ours[-1]) if ours else None
-
-
-def _condition(settings: JobSettings, *, finished: bool, pinned: bool) -> JobCondition:
-    if settings.cancelled:
-        return JobCondition.CANCELLED
-    if finished:
-        return JobCondition.FINISHED
-    if settings.paused:
-        return JobCondition.PAUSED
-    if settings.rate_limit == 0:
-        return JobCondition.RATE_LIMIT_ZERO
-    return JobCondition.RUNNING if pinned else JobCondition.WAITING
 
 
 def _count(state: BackfillState) -> VnodeCounts:

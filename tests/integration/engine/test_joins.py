@@ -32,6 +32,8 @@ def test_a_star_follows_every_table_of_it(shop: StarShop) -> None:
         "UPDATE {orders} SET customer = 3 WHERE id = 8",
         "DELETE FROM {orders} WHERE id = 9",
     )
-    shop.epoch()
+    commit = shop.epoch()
+    assert commit is not None
+    assert commit.upstream_output_row_count == 7, "two orders, three customers and two countries changed"
     shop.assert_joined()
     assert shop.epoch() is None
