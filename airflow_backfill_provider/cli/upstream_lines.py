@@ -16,7 +16,7 @@ def lag_of_lead(status: JobSummary) -> str:
 
 def lag_of_all(status: JobSummary) -> str:
     """Return how far a view is behind its upstream; of several, behind the one that it is furthest behind."""
-    found = status.upstreams.get(status.furthest_behind)
+    found = status.furthest
     if found is None:
         return lag_of_lead(status)
     lag = _lag(found.lag_versions, found.lag_unit, found.lag_seconds, answers=found.answers)

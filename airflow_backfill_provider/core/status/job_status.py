@@ -166,6 +166,11 @@ class JobSummary(BaseModel):
     upstreams: Annotated[dict[str, UpstreamStatus], Field(exclude_if=lambda found: not found)] = {}
     furthest_behind: Annotated[str, Field(exclude_if=lambda name: not name)] = ""
 
+    @property
+    def furthest(self) -> UpstreamStatus | None:
+        """The one of several upstreams that the view is furthest behind; ``None`` if there is only one."""
+        return self.upstreams.get(self.furthest_behind)
+
 
 class JobStatus(JobSummary):
     """
