@@ -77,7 +77,9 @@ def test_a_star_follows_every_table_through_crashes_duplicates_and_a_repair(shop
     shop.assert_joined()
     shop.change(*changes_of(STAR, 1))
     die_at_each(shop, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_STATE_COMMIT)
-    shop.epoch()
+    commit = shop.epoch()
+    assert commit is not None
+    assert commit.upstream_output_row_count == 2, "two countries changed, and no order"
     shop.assert_joined()
 
     shop.change("INSERT INTO {customers} VALUES (4, 'second', 'es')", "UPDATE {orders} SET customer = 4 WHERE id = 1")
