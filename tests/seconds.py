@@ -25,7 +25,7 @@ FILE = Path(__file__).with_name("seconds.json")
 MINUTE = 60.0
 OF_A_FILE = MINUTE
 """What a file may take, if it has no budget of its own."""
-OF_ALL = 46 * MINUTE
+OF_ALL = 45 * MINUTE
 """What all files together may take. Three processes play them, so `make test-slow` takes a third of it."""
 LARGER: Mapping[str, float] = {
     "tests/integration/engine/test_snapshot.py": 1.25 * MINUTE,  # a strategy from its first file to its replay

@@ -67,6 +67,7 @@ class EpochEvaluator:
         self._net: DataFrame | None = None
         self._images: Mapping[str, DataFrame] = {}
         self._further: Mapping[str, LeadChanges] = {}
+        self._other_rows = 0
         self._measured: MeasuredChanges = NO_CHANGES
         self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
@@ -133,8 +134,9 @@ class EpochEvaluator:
 
     @property
     def _through(self) -> int:
-        """The number of net changes that apply to the view, of all upstreams that lead."""
-        return self._measured.through + sum(found.measured.through for found in self._further.values())
+        """The number of changes that apply to the view, of all upstreams."""
+        leads = (self._measured, *(found.measured for found in self._further.values()))
+        return sum(measured.through for measured in leads) + self._other_rows
 
     @property
     def _rows_added(self) -> int:
@@ -190,7 +192,8 @@ class EpochEvaluator:
             must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
-        self._images = self._opened.enter_context(images_of_others(self._tables, barrier))
+        others = self._opened.enter_context(images_of_others(self._tables, barrier))
+        self._images, self._other_rows = others.images, others.rows
         self._further = changes_of_leads(self._tables, barrier, self._opened)
 
     def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:

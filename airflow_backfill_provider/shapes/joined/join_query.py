@@ -12,10 +12,12 @@ from airflow_backfill_provider.shapes.joined.job_tables import named_inputs, rel
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
+from airflow_backfill_provider.shapes.joined.spread import spreads
 from airflow_backfill_provider.shapes.joined.tree import JoinTree
 from airflow_backfill_provider.shapes.joined.units import KeyColumn, RowUnits, UnitColumn
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, Tables
+from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 _UPKEEP = Upkeep(
     technique="unit",
@@ -113,6 +115,10 @@ class JoinQuery(QueryOverSeveral):
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """Return the query over other relations, with the hidden columns of keys added."""
         return self.resolution.render(lambda reading: lead if reading.leads else others[reading.relation])
+
+    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
+        """Return how many rows of the lead a changed row of each upstream touches in the roles below the lead."""
+        return spreads(self.tree, rows, most)
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         """Return the lead's key, and the columns from which the vnode of a lead is computed."""

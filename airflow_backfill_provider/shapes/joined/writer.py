@@ -24,6 +24,7 @@ from airflow_backfill_provider.spark.lasting_values import require_lasting_value
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import leaves_something
 from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
 
@@ -139,17 +140,15 @@ class JoinWriter(ViewWriter):
         changed, rows = net.select(*map(column, names)), context.new(changes)
         (plan,) = self._query.resolution.affected
         leads = without_pushdown(context.read_set(barrier, with_chunk=False))
-        with leads_of_changes(plan, changes.images, whole, leads) as others:
+        with leads_of_changes(plan, changes.images, whole, leads) as others, ExitStack() as kept:
             if others is None:
                 yield AffectedLeads(changed.distinct(), rows, are_looked_up=False)
                 return
             # Those that changed are known as of the window's end.
-            found = without_keys(self._used(others), changed, names).persist(KEPT)
-            try:
-                keys = changed.distinct().unionAll(found.select(*map(column, names)))
-                yield AffectedLeads(keys, rows.unionAll(found), are_looked_up=True)
-            finally:
-                found.unpersist()
+            found = shallow(without_keys(self._used(others), changed, names), kept).persist(KEPT)
+            kept.callback(found.unpersist)
+            keys = changed.distinct().unionAll(found.select(*map(column, names)))
+            yield AffectedLeads(keys, rows.unionAll(found), are_looked_up=True)
 
     def _replace(
         self, fresh: DataFrame, keys: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier

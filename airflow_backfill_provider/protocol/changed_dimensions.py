@@ -1,0 +1,42 @@
+"""Counts the changed rows of the upstreams beside the one that leads, by their logs, to warn of costly ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.protocol.costly_changes import CostlyChanges
+from airflow_backfill_provider.shapes import resolved_query_of
+from airflow_backfill_provider.shapes.several import QueryOverSeveral
+from airflow_backfill_provider.sources import open_source
+
+
+def costly_changes_of(
+    settings: JobSettings, barrier: Barrier, storage_options: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    """
+    Return the warnings of an epoch whose changes of a dimension touch very much of a finished view.
+
+    :param barrier: the epoch, before it is pinned.
+    """
+    windows = barrier.changed_others
+    if barrier.was_unfinished or barrier.computes_whole or not windows:
+        return ()
+    query = resolved_query_of(settings)
+    if not isinstance(query, QueryOverSeveral):
+        return ()
+    rows = {window.relation: window.row_count for window in barrier.windows}
+    lead = settings.definition.lead_name
+    spreads = query.spreads(rows, lambda _upstream, _columns: None)
+    costly = CostlyChanges(
+        lead=lead,
+        rows=rows[lead],
+        spreads={name: spread for name, spread in spreads.items() if name in windows},
+    )
+    changed = {}
+    for name, limit in costly.limits.items():
+        files = open_source(settings.definition.others[name], storage_options).numbered_files
+        if files is not None:
+            changed[name] = files.changed_rows(windows[name].from_offset, windows[name].to_offset, at_most=limit)
+    return tuple(costly.warnings(changed))
