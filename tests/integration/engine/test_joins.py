@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs import creation, table_locator
@@ -178,8 +179,9 @@ def test_a_client_of_spark_connect_may_be_killed_at_every_commit(shop: StarShop,
     """I2: as an attempt runs through Spark Connect, and dies by SIGKILL."""
     shop.fill()
     shop.start(query, strategy="no_shuffle", rate_limit=25)
-    for number in range(len(CHANGES)):
-        for point in CrashPoint:
+    points = [point for stage in STAGES for point in (stage.before, stage.after) if point is not None]
+    for number in (0, 1):
+        for point in points:
             is_killed(spark_remote, shop.job.state, point)
         shop.assert_truth()
         shop.change(*changes_of(query, number))
