@@ -88,7 +88,7 @@ class Example:
             images.setdefault(name, []).extend(row for row in (before, after) if row is not None)
             self.rows[name] = [row for row in self.rows[name] if row != before] + ([after] if after else [])
         values: dict[str, set[Row]] = {}
-        lines = []
+        lines: list[tuple[str, ...]] = []
         for step in self.plan.after(frozenset(images)).steps:
             changed = {_values(step, row) for row in images.get(step.relation, ())}
             between = {_values(step, row) for row in self.rows[step.relation] if self._is_met(step, row, values)}

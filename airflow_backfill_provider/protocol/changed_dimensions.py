@@ -9,16 +9,17 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.protocol.costly_changes import CostlyChanges
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
-from airflow_backfill_provider.sources import open_source
+from airflow_backfill_provider.sources import Source, open_source
 
 
 def costly_changes_of(
-    settings: JobSettings, barrier: Barrier, storage_options: Mapping[str, str] | None
+    settings: JobSettings, barrier: Barrier, upstream: Source, storage_options: Mapping[str, str] | None
 ) -> tuple[str, ...]:
     """
     Return the warnings of an epoch whose changes of a dimension touch very much of a finished view.
 
     :param barrier: the epoch, before it is pinned.
+    :param upstream: the upstream that leads.
     """
     windows = barrier.changed_others
     if barrier.was_unfinished or barrier.computes_whole or not windows:
@@ -26,8 +27,10 @@ def costly_changes_of(
     query = resolved_query_of(settings)
     if not isinstance(query, QueryOverSeveral):
         return ()
-    rows = {window.relation: window.row_count for window in barrier.windows}
     lead = settings.definition.lead_name
+    rows = {window.relation: window.row_count for window in barrier.windows}
+    # Its window has the rows of which the finished view was read.
+    rows[lead] = upstream.row_count(barrier.upstream.to_offset)
     spreads = query.spreads(rows, lambda _upstream, _columns: None)
     costly = CostlyChanges(
         lead=lead,

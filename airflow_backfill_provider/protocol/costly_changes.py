@@ -1,8 +1,8 @@
 """
 Warns of an epoch in which the changes of a dimension touch so much of a view that computing it whole costs less.
 
-This follows from numbers that are known before the epoch runs: the rows of the upstreams, which the barrier pins, and
-the changed rows, which the logs tell. Nothing else is read. The epoch applies the changes in any case.
+This follows from numbers that the logs tell before the epoch runs: the rows of the upstreams at the ends of their
+windows, and the changed rows of the dimension. Nothing else is read. The epoch applies the changes in any case.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def _planned_barrier(
     if not others.windows:
         return barrier, idle
     barrier = _with_others(barrier, others)
-    costly = () if idle else costly_changes_of(inputs.settings, barrier, store.storage_options)
+    costly = () if idle else costly_changes_of(inputs.settings, barrier, upstream, store.storage_options)
     return barrier.model_copy(update={"warnings": (*barrier.warnings, *costly)}), idle
 
 

@@ -7,17 +7,23 @@ The query is run by Spark itself over the whole tables, without any code of the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.errors import DuplicateKeyError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.jobs import creation, table_locator
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.grouped_orders import die_at_each
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.integration.engine.named_lakehouse import NamedLakehouse
 from tests.integration.engine.star_shop import STAR, StarShop
 from tests.variants import exhaustive
 
@@ -142,13 +148,42 @@ def test_a_text_that_a_step_leaves_out_does_not_fail_the_look_up(shop: StarShop)
 
 
 @pytest.mark.exhaustive
+def test_the_tables_of_a_join_may_be_named_in_a_catalog(spark: SparkSession, lake: Path) -> None:
+    sales = NamedLakehouse(spark, lake)
+    try:
+        sales.make_orders()
+        names = f"{sales.schema}.names"
+        sales.sql(f"CREATE TABLE {names} (id BIGINT, name STRING) TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+        sales.sql(f"INSERT INTO {names} VALUES (1, 'one'), (2, 'two')")
+        query = "SELECT o.id, n.name FROM orders AS o LEFT JOIN names AS n ON n.id = o.id"
+        sales.job = BackfillJob(
+            name="named",
+            upstreams={"orders": {"table": sales.upstream, "key": ["id"]}, "names": {"table": names, "key": ["id"]}},
+            materialized_view=sales.view_name,
+            state=f"{lake}/state",
+            query=query,
+        )
+        sales.start_job(creation.create_job, table_locator.to_create(sales.backfill, lambda: sales.engine))
+        sales.finish()
+        sales.sql(f"UPDATE {names} SET name = 'new' WHERE id = 2")
+        sales.finish()
+        sales.assert_truth()
+        sales.assert_equals_query(
+            query.replace("FROM orders", "FROM {upstream}").replace("JOIN names", f"JOIN {names}")
+        )
+    finally:
+        sales.close()
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("query", [STAR, WIDE], ids=["star", "wide"])
 def test_a_client_of_spark_connect_may_be_killed_at_every_commit(shop: StarShop, spark_remote: str, query: str) -> None:
     """I2: as an attempt runs through Spark Connect, and dies by SIGKILL."""
     shop.fill()
     shop.start(query, strategy="no_shuffle", rate_limit=25)
-    for number in range(len(CHANGES)):
-        for point in CrashPoint:
+    points = [point for stage in STAGES for point in (stage.before, stage.after) if point is not None]
+    for number in (0, 1):
+        for point in points:
             is_killed(spark_remote, shop.job.state, point)
         shop.assert_truth()
         shop.change(*changes_of(query, number))

@@ -47,3 +47,17 @@ def test_a_change_while_history_is_read_is_none(shop):
     shop.customer(3, 3)
     shop.now = 4
     assert shop.epoch().warnings == ()
+
+
+def test_the_rows_of_the_lead_are_those_at_the_end_of_its_window(shop):
+    """With 80 customers, one more touches less than an order; with thousands of orders later on, it touches many."""
+    shop.commit("customers", 1.6, {"id": list(range(3, 81)), "name": ["c"] * 78})
+    shop.epoch()
+    shop.customer(3, 81)
+    shop.now = 4
+    assert shop.epoch().warnings == ()
+    shop.commit("orders", 5, {"id": list(range(61, 4_061)), "customer": [1] * 4_000})
+    shop.commit("customers", 6, {"id": list(range(82, 182)), "name": ["c"] * 100})
+    shop.now = 7
+    (warning,) = shop.epoch().warnings
+    assert "of customers changed, and about 2,0" in warning
