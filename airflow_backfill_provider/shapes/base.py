@@ -79,7 +79,13 @@ class WriterContext:
 
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        return self.run(self.job_rows.empty(), {name: rows.empty() for name, rows in self.others.items()})
+        return self.run(self.job_rows.empty(), self.others_without_rows())
+
+    def others_without_rows(self) -> Mapping[str, DataFrame]:
+        """Return the used columns of the upstreams that are read whole, by their names, without rows."""
+        from airflow_backfill_provider.sources.shared.by_key import column
+
+        return {name: rows.empty().select(*map(column, rows.columns)) for name, rows in self.others.items()}
 
     def others_at_begin(self, barrier: Barrier, names: Iterable[str]) -> Mapping[str, DataFrame]:
         """Return the rows of some of the upstreams that are read whole as of the begin of their windows."""

@@ -87,6 +87,9 @@ WITHOUT = {
     "shapes/joined/edges.py": Untested("conditions of whole queries", "tests/unit/shapes/joined/test_tree.py"),
     "shapes/joined/names.py": Untested("names in whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/outcome.py": Untested("checks of whole queries", "tests/unit/shapes/joined/test_query.py"),
+    "shapes/joined/over_join.py": Untested(
+        "what queries over joins share", "tests/unit/shapes/joined/test_join_query.py"
+    ),
     "shapes/joined/parts.py": Untested("values with few rules", "tests/unit/shapes/joined/test_texts.py"),
     "shapes/joined/reading.py": Untested("readings of whole queries", "tests/unit/shapes/joined/test_tree.py"),
     "shapes/joined/refusals.py": Untested("texts of refusals", "tests/unit/shapes/joined/test_query.py"),
@@ -94,6 +97,7 @@ WITHOUT = {
     "shapes/joined/resolved.py": Untested("whole queries", "tests/unit/shapes/joined/test_units.py"),
     "shapes/joined/scopes.py": Untested("names in whole queries", "tests/unit/shapes/joined/test_columns.py"),
     "shapes/group/grouping_query.py": Untested("what queries of groups share", "tests/unit/shapes/group/test_query.py"),
+    "shapes/joined_groups/upkeep.py": Untested("texts of plans", "tests/unit/shapes/joined_groups/test_query.py"),
     "shapes/group/upkeep.py": Untested("texts of plans", "tests/unit/jobs/planning/test_plan_text.py"),
     "shapes/full/reading.py": Untested("readings of whole queries", "tests/unit/shapes/full/test_query.py"),
     "shapes/full/refusals.py": Untested("texts of refusals", "tests/unit/shapes/full/test_query.py"),
@@ -155,6 +159,7 @@ WITHOUT = {
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "shapes/joined/writer.py": on_spark("test_joins"),
+    "shapes/joined_groups/joined_rows.py": on_spark("test_joined_groups"),
     "sources/append_only/description.py": on_spark("test_append_only"),
     "sources/append_only/delta_scan.py": on_spark("test_append_only"),
     "sources/append_only/reader.py": on_spark("test_append_only"),

@@ -55,7 +55,8 @@ class SliceWriter(ViewWriter):
         require_unit_types(result.schema, self._slices.outputs)
         if self._query.aggregates:
             require_exact_texts(result.schema)
-        require_lasting_values(context.spark, context.query, rows.select(*map(column, context.job_rows.columns)))
+        used = rows.select(*map(column, context.job_rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
         if bool(result.limit(1).count()) is not self._query.is_global:
             raise InvalidJobError(
                 "query: Spark groups its rows otherwise than its text shows; write GROUP BY with the columns' names"

@@ -80,7 +80,7 @@ class JoinedInput(GroupInput):
 
     def empty(self) -> GroupedRows:
         """Return no rows."""
-        return self._of(self.context.job_rows.empty(), {name: rows.empty() for name, rows in self._others.items()})
+        return self._of(self.context.job_rows.empty(), self.context.others_without_rows())
 
     def at_creation(self, rows: DataFrame) -> GroupedRows:
         """Return rows of the lead as of the job's creation, and the other tables as of then."""
