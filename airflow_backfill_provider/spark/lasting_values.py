@@ -18,7 +18,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.spark_tokens import TokenKind, spark_tokens, text_value
 from airflow_backfill_provider.core.job.sql import is_relative_date, text_literal
-from airflow_backfill_provider.spark.query import NO_OTHERS, WHOLE_PLANS, Query, arguments, over_rows, require_checked
+from airflow_backfill_provider.spark.named_relations import sql_over
+from airflow_backfill_provider.spark.query import NO_OTHERS, WHOLE_PLANS, Query, over_rows, require_checked
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.spark_errors import query_errors
 
@@ -75,8 +76,8 @@ def require_lasting_values(
     require_checked(spark, query, rows, others)
     with query_errors(), session_settings(spark, WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
-        named = arguments(query, empty, empty_others)
-        explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", **named).collect()[0][0])
+        sql, relations = over_rows(query, empty, empty_others)
+        explained = str(sql_over(spark, f"EXPLAIN EXTENDED {sql}", relations).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
     if not found:
         raise InvalidJobError(f"query: Spark cannot explain it: {explained.splitlines()[0]}")

@@ -123,6 +123,7 @@ WITHOUT = {
     "spark/lasting_values.py": on_spark("test_lasting_values"),
     "spark/net_changes.py": on_spark("test_net_changes"),
     "spark/observed_rows.py": on_kafka("test_epochs"),
+    "spark/named_relations.py": on_spark("test_named_relations"),
     "spark/own_table.py": on_spark("test_arrangement"),
     "spark/predicates.py": on_spark("test_predicates"),
     "spark/query.py": on_spark("test_names"),

@@ -24,7 +24,12 @@ from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
-from airflow_backfill_provider.core.status.upstream_status import UpstreamStatus, smallest_headroom, upstream_statuses
+from airflow_backfill_provider.core.status.upstream_status import (
+    UpstreamStatus,
+    furthest_behind,
+    smallest_headroom,
+    upstream_statuses,
+)
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
 from airflow_backfill_provider.core.status.watchdog import answered_at, watch
@@ -117,6 +122,7 @@ class JobSummary(BaseModel):
     :param upstreams: of a job with several: by name the ``version`` that the view is at and when it was committed
         (``as_of``), the ``latest_version``, the lag and the headroom of each. The fields beside it are those of the one
         that leads, and the smallest headroom.
+    :param furthest_behind: of a job with several: the name of the one that the view is furthest behind.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -170,6 +176,7 @@ class JobSummary(BaseModel):
     root_lag_seconds: float | None = None
     rebuild: JobSummary | None = None
     upstreams: Annotated[dict[str, UpstreamStatus], Field(exclude_if=lambda found: not found)] = {}
+    furthest_behind: Annotated[str, Field(exclude_if=lambda name: not name)] = ""
 
 
 class JobStatus(JobSummary):
@@ -252,6 +259,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
     last_failure = _last_failure(newest, pinned, failures)
+    upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, now)
     alarms = watch(
         settings=settings,
         barriers=barriers,
@@ -316,7 +324,8 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         chain=chain,
         waits_for=waits_for(chain) or None,
         root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
-        upstreams=upstream_statuses(settings, committed_barrier, feed, other_feeds, now),
+        upstreams=upstreams,
+        furthest_behind=furthest_behind(upstreams),
     )
 
 

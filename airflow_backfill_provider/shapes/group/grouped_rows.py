@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.group.grouping_query import GroupingQuery
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.spark_errors import query_errors
 
 
@@ -121,12 +122,5 @@ def run(context: WriterContext, text: str, relations: Mapping[str, DataFrame]) -
     :param relations: the name of a relation, which the text has in backticks → its rows.
     :raises InvalidJobError: if Spark cannot analyse it.
     """
-    # Spark replaces the names in braces with the relations.
-    text = text.replace("{", "{{").replace("}", "}}")
-    arguments = {f"relation_{number}": rows for number, rows in enumerate(relations.values())}
-    for name, argument in zip(relations, arguments, strict=True):
-        text = text.replace(f"`{name}`", f"{{{argument}}}")
     with query_errors():
-        result = context.spark.sql(text, None, **arguments)
-        result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
-    return result
+        return sql_over(context.spark, text, {f"`{name}`": rows for name, rows in relations.items()})
