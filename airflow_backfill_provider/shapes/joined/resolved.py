@@ -9,6 +9,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.edits import edited
 from airflow_backfill_provider.shapes.group.orders import Identity
+from airflow_backfill_provider.shapes.group.terms import Meaning
 from airflow_backfill_provider.shapes.group.units import AddedColumn, Units
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan, affected_plan
 from airflow_backfill_provider.shapes.joined.columns import used_columns
@@ -164,6 +165,19 @@ class ResolvedQuery:
         :raises TypeError: if the query does not group.
         """
         return self._distinct_columns() if self.query.is_distinct else self.group_units().outputs
+
+    def lead_column(self, meaning: Meaning) -> str | None:
+        """
+        Return the column of the lead that an expression of a join's own SELECT is, unchanged.
+
+        :returns: ``None`` if it is another expression, or another table's column.
+        """
+        base = self.query.rows.base
+        parts, dots = meaning[::2], meaning[1::2]
+        if not isinstance(base, Join) or not parts or any(dot != "." for dot in dots):
+            return None
+        found = scope_of(base.sources, by_name(self.relations)).find(parts)
+        return found.origin if found is not None and found.role.name == self.trees[0].lead.role else None
 
     def group_units(self) -> Units:
         """

@@ -59,6 +59,12 @@ class JoinedGroupQuery(GroupingQuery, QueryOverJoin):
             return _grouping(self.parsed).units(self.text, self.words | {name.lower() for name in upstream_names})
         return self.found.group_units()
 
+    def unit_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return the lead's columns that the units are divided by, if these alone do, and no join repeats its rows."""
+        found = [self.resolution.lead_column(term.meaning) for term in self.units_with(()).terms]
+        is_of_lead = self.units_with(()).first == 0 and None not in found and not self.tree.fan_outs
+        return tuple(name for name in available if name in found) if is_of_lead else ()
+
     def upkeep(self, *, created: bool) -> Upkeep:
         """Return the technique, and its reason as far as the query's text tells it."""
         return upkeep_over_join(super().upkeep(created=created), is_global=self.is_global)

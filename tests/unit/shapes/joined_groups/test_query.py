@@ -120,6 +120,20 @@ def test_a_plan_tells_how_the_groups_are_kept():
     assert whole.reads == "the changes, and all rows of all tables again"
 
 
+@pytest.mark.parametrize(
+    ("by", "columns"),
+    [("o.customer", ("customer",)), ("at, o.customer", ("customer", "at")), ("o.customer + 1", ()), ("c.country", ())],
+)
+def test_a_plan_counts_the_largest_group_where_the_lead_tells_it(by, columns):
+    assert resolved(f"SELECT count(*) AS n {JOINED} GROUP BY {by}").unit_columns(list(ORDERS.types)) == columns
+
+
+def test_a_plan_does_not_count_groups_of_rows_that_a_join_repeats():
+    text = "SELECT c.country, count(*) AS n FROM customers AS c JOIN orders AS o ON o.customer = c.id GROUP BY c.country"
+    found = check_joined_group_query(text).resolved({"customers": CUSTOMERS, "orders": ORDERS})
+    assert found.unit_columns(list(CUSTOMERS.types)) == ()
+
+
 def test_the_origins_of_results_are_told_with_their_tables():
     found = resolved(f"{REVENUE.replace(' GROUP', ' WHERE o.at IS NOT NULL GROUP')}").lineage((), (), ())
     assert found.columns["country"].inputs == ("customers.country",)
