@@ -43,9 +43,11 @@ class JoinedGroups(Shape):
         return check_joined_group_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse a part of the lead's vnodes."""
+        """Refuse tables without names, and a part of the lead's vnodes."""
         from airflow_backfill_provider.shapes.group.refusals import refuse_vnodes
+        from airflow_backfill_provider.shapes.joined.refusals import require_upstreams
 
+        require_upstreams(job)
         refuse_vnodes(job)
 
     def writer(self, context: WriterContext) -> ViewWriter:

@@ -129,7 +129,9 @@ def test_a_plan_counts_the_largest_group_where_the_lead_tells_it(by, columns):
 
 
 def test_a_plan_does_not_count_groups_of_rows_that_a_join_repeats():
-    text = "SELECT c.country, count(*) AS n FROM customers AS c JOIN orders AS o ON o.customer = c.id GROUP BY c.country"
+    text = (
+        "SELECT c.country, count(*) AS n FROM customers AS c JOIN orders AS o ON o.customer = c.id GROUP BY c.country"
+    )
     found = check_joined_group_query(text).resolved({"customers": CUSTOMERS, "orders": ORDERS})
     assert found.unit_columns(list(CUSTOMERS.types)) == ()
 
