@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tests.integration.engine.star_shop import StarShop
+from tests.integration.engine.star_shop import TABLES, StarShop
 
 COUNTRIES = ("fr", "de", "es")
 
@@ -14,22 +14,22 @@ class StarHistory:
     """
     Changes tables at random, and keeps each key once.
 
-    :param shop: the tables; they may be empty.
+    :param shop: the tables, which are made here.
     :param tables: the names of those that change.
     """
 
     def __init__(self, shop: StarShop, tables: Sequence[str], seed: int) -> None:
+        shop.fill(*tables)
         self._shop = shop
         self._tables = tables
         self._random = random.Random(seed)
-        self._keys: dict[str, set[tuple[object, ...]]] = {name: set() for name in tables}
-
-    def fill(self) -> None:
-        """Make the tables, and give them some rows."""
-        self._shop.make(*self._tables)
-        for name in self._tables:
-            for _ in range(3):
-                self._insert(name, 5)
+        self._keys: dict[str, set[tuple[object, ...]]] = {
+            name: {
+                tuple(row)
+                for row in shop.spark.sql(f"SELECT {', '.join(_KEYS[name])} FROM {shop.table(name)}").collect()
+            }
+            for name in tables
+        }
 
     def change(self) -> None:
         """Change some tables, one of them twice now and then."""
@@ -65,7 +65,7 @@ class StarHistory:
             self._run(f"DELETE FROM {{{name}}} WHERE {self._where(name, key)}")
 
     def _key(self, name: str) -> tuple[object, ...]:
-        return tuple(self._random.choice(_OF_KEYS[column]) for column in _KEYS[name])
+        return tuple(map(self._random.choice, _OF_KEYS[name]))
 
     def _row(self, name: str, key: tuple[object, ...]) -> str:
         values = (self._random.choice(values) for _, values in _VALUES[name])
@@ -83,15 +83,17 @@ def _sql(value: object) -> str:
 
 
 _NUMBERS = (*map(str, range(6)), "NULL")
-_KEYS = {"orders": ("id",), "customers": ("id",), "countries": ("code",), "lines": ("order_id", "line")}
-_OF_KEYS: dict[str, Sequence[object]] = {
-    "id": range(12),
-    "code": COUNTRIES,
-    "order_id": range(8),
-    "line": range(3),
+_KEYS = {name: tuple(key) for name, (_, key) in TABLES.items()}
+_OF_KEYS: dict[str, Sequence[Sequence[object]]] = {
+    "orders": (range(45),),
+    "customers": (range(7),),
+    "countries": (COUNTRIES,),
+    "lines": (range(25), range(4)),
 }
+"""The values that the columns of each key may have."""
+
 _VALUES: dict[str, Sequence[tuple[str, Sequence[str]]]] = {
-    "orders": (("customer", _NUMBERS), ("amount", _NUMBERS)),
+    "orders": (("customer", _NUMBERS), ("parent", _NUMBERS), ("amount", _NUMBERS)),
     "customers": (("name", ("'ann'", "'bob'")), ("country", ("'fr'", "'de'", "NULL"))),
     "countries": (("title", ("'one'", "'two'", "NULL")),),
     "lines": (("product", ("'p'", "'q'")), ("price", _NUMBERS)),

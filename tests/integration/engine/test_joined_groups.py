@@ -25,6 +25,7 @@ from tests.integration.engine.star_shop import StarShop
 
 pytestmark = pytest.mark.spark
 
+TABLES = ("orders", "customers", "countries")
 STAR = "FROM orders AS o LEFT JOIN customers AS c ON c.id = o.customer LEFT JOIN countries AS n ON n.code = c.country"
 FOLDED = f"SELECT n.title, count(*) AS n, sum(o.amount) AS total, max(o.amount) AS most {STAR} GROUP BY n.title"
 SLICED = f"SELECT c.country, sum(o.amount) AS total {STAR} GROUP BY c.country HAVING count(*) > 3"
@@ -44,9 +45,8 @@ def technique_of(shop: StarShop) -> Technique:
 
 def test_a_fold_over_a_star_follows_every_table_of_it(shop: StarShop) -> None:
     """I1 and I2: a dimension alone, and all tables in one window, through attempts that die around the commit."""
-    shop.fill()
-    shop.define_view(FOLDED)
-    shop.start()
+    shop.fill(*TABLES)
+    shop.start(FOLDED)
     shop.change("UPDATE {customers} SET country = 'es' WHERE id = 3")
     shop.finish()
     shop.assert_joined()
@@ -69,7 +69,7 @@ def test_a_fold_over_a_star_follows_every_table_of_it(shop: StarShop) -> None:
         "UPDATE {countries} SET title = 'Espagne' WHERE code = 'es'",
         "UPDATE {orders} SET customer = 3, amount = 1000 WHERE id = 8",
         "DELETE FROM {orders} WHERE id IN (9, 39)",
-        "INSERT INTO {orders} VALUES (90, 5, 7), (91, NULL, NULL)",
+        "INSERT INTO {orders} VALUES (90, 5, 1, 7), (91, NULL, NULL, NULL)",
     )
     die_at_each(shop, *AROUND_COMMIT)
     shop.epoch()
@@ -79,9 +79,8 @@ def test_a_fold_over_a_star_follows_every_table_of_it(shop: StarShop) -> None:
 
 def test_groups_over_a_star_are_computed_anew_and_repaired(shop: StarShop) -> None:
     """I6 and I7: a repair names groups, joins the changes of a dimension, and computes both from the joined rows."""
-    shop.fill()
-    shop.define_view(SLICED)
-    shop.start()
+    shop.fill(*TABLES)
+    shop.start(SLICED)
     shop.finish()
     shop.assert_joined()
     assert technique_of(shop) is Technique.SLICE
@@ -101,9 +100,8 @@ def test_groups_over_a_star_are_computed_anew_and_repaired(shop: StarShop) -> No
 @pytest.mark.exhaustive
 def test_a_window_of_the_lead_alone_reads_no_other_row_of_it(shop: StarShop) -> None:
     """Both images of a changed lead are joined with tables that did not change; an extreme that goes is read again."""
-    shop.fill()
-    shop.define_view(FOLDED)
-    shop.start()
+    shop.fill(*TABLES)
+    shop.start(FOLDED)
     shop.finish()
     for statement, rows_read in (
         ("UPDATE {orders} SET customer = 1 WHERE id = 2", 0),
@@ -120,8 +118,8 @@ def test_a_window_of_the_lead_alone_reads_no_other_row_of_it(shop: StarShop) -> 
 LINES = ("orders", "lines")
 CUSTOMERS = ("orders", "customers")
 KINDS = {
-    "fold": (Technique.FOLD, ("orders", "customers", "countries"), FOLDED),
-    "having": (Technique.SLICE, ("orders", "customers", "countries"), SLICED),
+    "fold": (Technique.FOLD, TABLES, FOLDED),
+    "having": (Technique.SLICE, TABLES, SLICED),
     "global-fold": (
         Technique.FOLD,
         CUSTOMERS,
@@ -167,7 +165,7 @@ KINDS = {
         Technique.FOLD,
         ("orders",),
         "SELECT b.amount AS before, count(*) AS n, sum(o.amount) AS total FROM orders AS o "
-        "LEFT JOIN orders AS b ON b.id = o.customer GROUP BY b.amount",
+        "LEFT JOIN orders AS b ON b.id = o.parent GROUP BY b.amount",
     ),
     "pipe": (
         Technique.SLICE,
@@ -191,9 +189,7 @@ def test_random_histories_of_all_tables(shop: StarShop, kind: str) -> None:
     technique, tables, query = KINDS[kind]
     chance = random.Random(kind)
     history = StarHistory(shop, tables, seed=len(kind))
-    history.fill()
-    shop.define_view(query, tables)
-    shop.start()
+    shop.start(query)
     assert technique_of(shop) is technique
     for number in range(6):
         history.change()
@@ -210,9 +206,8 @@ def test_random_histories_of_all_tables(shop: StarShop, kind: str) -> None:
 @pytest.mark.exhaustive
 def test_a_key_that_is_there_twice_is_refused_before_anything_is_written(shop: StarShop) -> None:
     """I6: the view stays as it was, and follows again once the duplicate is gone."""
-    shop.fill()
-    shop.define_view(FOLDED)
-    shop.start()
+    shop.fill(*TABLES)
+    shop.start(FOLDED)
     shop.finish()
     before = shop.view_events()
     shop.change("INSERT INTO {customers} VALUES (1, 'again', 'es')")
@@ -234,8 +229,7 @@ def test_a_key_that_is_there_twice_is_refused_before_anything_is_written(shop: S
     ],
 )
 def test_what_only_the_tables_tell_is_refused_before_anything_is_written(shop: StarShop, query: str, said: str) -> None:
-    shop.fill()
-    shop.define_view(query)
+    shop.fill(*TABLES)
     with pytest.raises(InvalidJobError, match=said):
-        shop.start()
+        shop.start(query)
     assert not shop.exists(shop.view_path)
