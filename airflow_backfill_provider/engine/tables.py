@@ -283,6 +283,7 @@ class TableOpener:
                 view=self.view(job),
                 others={name: other.rows for name, other in self.others(job, upstream).items()},
                 further=further,
+                others_begin={name: other.point.offset for name, other in upstream.others.items()},
             )
         )
 

@@ -43,12 +43,11 @@ class JobQuery:
 
         :param state_columns: as in :meth:`ShapedQuery.with_state`.
         """
-        names = upstream.names.union(*(other.names for other in upstream.others.values()))
         key = tuple(column.column for column in job.upstream.key)
         resolved = over_tables(query.with_state(state_columns), job, upstream)
         if not isinstance(resolved, QueryOverSeveral):
-            return cls(resolved, key, names)
-        return cls(resolved, key, names, resolved.read_whole, resolved.further)
+            return cls(resolved, key, upstream.all_names)
+        return cls(resolved, key, upstream.all_names, resolved.read_whole, resolved.further)
 
     @property
     def others(self) -> tuple[str, ...]:

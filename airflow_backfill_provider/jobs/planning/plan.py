@@ -127,7 +127,8 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     upkeep = _upkeep(job, outlook, created=created)
-    largest_unit = upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types)))
+    of_units = over_tables(query_of(job), job, resolved).unit_columns(list(described.types))
+    largest_unit = upstream.largest_group(described.offset, of_units)
     return BackfillPlan(
         name=job.name,
         created=created,

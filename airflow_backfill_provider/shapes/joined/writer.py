@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_changes
+from airflow_backfill_provider.shapes.joined.affected_rows import affected_unchanged
 from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
 from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
@@ -24,7 +24,6 @@ from airflow_backfill_provider.spark.lasting_values import require_lasting_value
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import leaves_something
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
 
@@ -67,8 +66,8 @@ class JoinWriter(ViewWriter):
             written |= other.names
         require_columns(result.schema, table_properties, {name.lower() for name in written})
         require_mergeable(context.spark, result.schema, table_properties)
-        others = {name: other.empty().select(*map(column, other.columns)) for name, other in context.others.items()}
-        require_lasting_values(context.spark, context.query, rows.select(*map(column, self._rows.columns)), others)
+        used = rows.select(*map(column, self._rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -134,21 +133,17 @@ class JoinWriter(ViewWriter):
 
         :param whole: the upstreams that are read whole, as of the ends of their windows.
         """
-        context, names = self._context, self._rows.key.names
+        names = self._rows.key.names
         # A second row of a key may have come and gone, while the first one stayed.
         net = changes.net.filter(leaves_something(self._rows))
-        changed, rows = net.select(*map(column, names)), context.new(changes)
+        changed, rows = net.select(*map(column, names)).distinct(), self._context.new(changes)
         (plan,) = self._query.resolution.affected
-        leads = without_pushdown(context.read_set(barrier, with_chunk=False))
-        with leads_of_changes(plan, changes.images, whole, leads) as others, ExitStack() as kept:
+        with affected_unchanged(self._context, plan, changes, whole, barrier) as others:
             if others is None:
-                yield AffectedLeads(changed.distinct(), rows, are_looked_up=False)
-                return
-            # Those that changed are known as of the window's end.
-            found = shallow(without_keys(self._used(others), changed, names), kept).persist(KEPT)
-            kept.callback(found.unpersist)
-            keys = changed.distinct().unionAll(found.select(*map(column, names)))
-            yield AffectedLeads(keys, rows.unionAll(found), are_looked_up=True)
+                yield AffectedLeads(changed, rows, are_looked_up=False)
+            else:
+                keys = changed.unionAll(others.select(*map(column, names)))
+                yield AffectedLeads(keys, rows.unionAll(others), are_looked_up=True)
 
     def _replace(
         self, fresh: DataFrame, keys: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier

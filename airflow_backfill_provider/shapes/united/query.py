@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan
-from airflow_backfill_provider.shapes.joined.job_tables import named_inputs, relation_of
+from airflow_backfill_provider.shapes.joined.over_join import named, relation_of
 from airflow_backfill_provider.shapes.joined.parts import Joining
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
@@ -169,8 +169,8 @@ class UnionQuery(QueryOverSeveral):
         """Return the origins of the columns that the query selects; the number of a branch has none."""
         del columns, key, upstream_names
         found = self.resolution.lineage
-        origins = {name: ColumnOrigin(named_inputs(one.inputs), one.unchanged) for name, one in found.columns.items()}
-        return QueryLineage({**origins, **dict(self._hidden_keys())}, named_inputs(found.filtered_by))
+        origins = {name: ColumnOrigin(named(one.inputs), one.unchanged) for name, one in found.columns.items()}
+        return QueryLineage({**origins, **dict(self._hidden_keys())}, named(found.filtered_by))
 
     def _hidden_keys(self) -> Iterator[tuple[str, ColumnOrigin]]:
         roles = [{node.role: node.relation for node in tree.nodes} for tree in self.resolution.trees]
@@ -178,7 +178,7 @@ class UnionQuery(QueryOverSeveral):
             if column.is_hidden:
                 held = zip(roles, column.sources, strict=True)
                 inputs = [(relations[key.role], key.column) for relations, key in held if key is not None]
-                yield column.output, ColumnOrigin(named_inputs(dict.fromkeys(inputs)), unchanged=False)
+                yield column.output, ColumnOrigin(named(dict.fromkeys(inputs)), unchanged=False)
 
     @property
     def _known(self) -> tuple[str, ...]:
