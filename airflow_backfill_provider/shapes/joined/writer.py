@@ -23,7 +23,6 @@ from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
 
