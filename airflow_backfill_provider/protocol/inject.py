@@ -27,6 +27,7 @@ from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
+from airflow_backfill_provider.protocol.changed_dimensions import costly_changes_of
 from airflow_backfill_provider.protocol.decision import (
     EpochInputs,
     decide_epoch,
@@ -235,7 +236,11 @@ def _planned_barrier(
         decided = replace(decided, refresh=chosen_refresh(inputs, decided, upstream, described.offset))
     window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
     barrier = next_barrier(inputs, decided, window, requester=requester, now=now)
-    return (_with_others(barrier, others) if others.windows else barrier), idle
+    if not others.windows:
+        return barrier, idle
+    barrier = _with_others(barrier, others)
+    costly = () if idle else costly_changes_of(inputs.settings, barrier, upstream, store.storage_options)
+    return barrier.model_copy(update={"warnings": (*barrier.warnings, *costly)}), idle
 
 
 def _with_others(barrier: Barrier, others: OtherWindows) -> Barrier:
