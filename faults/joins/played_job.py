@@ -102,7 +102,8 @@ class PlayedJob:
         """Run what is left, compare the view with the newest rows, and damage some views, which are repaired then."""
         store = self._lakehouse.backfill.store
         mutations.resume_job(store=store, requested_by="tester")
-        mutations.throttle_job(None, store=store, requested_by="tester")
+        if self.case.has_chunks:
+            mutations.throttle_job(None, store=store, requested_by="tester")
         self._run_to_the_end()
         if not store.state().completed:
             raise WrongError("I4: the view is not finished")
@@ -135,7 +136,7 @@ class PlayedJob:
                 mutations.pause_job(store=store, requested_by="tester")
                 self._epoch()
                 mutations.resume_job(store=store, requested_by="tester")
-            case "throttle":
+            case "throttle" if self.case.has_chunks:
                 limit = self._random.choice((5, 9, 20, None))
                 mutations.throttle_job(limit, store=store, requested_by="tester")
             case _ if self.case.can_be_shared:
