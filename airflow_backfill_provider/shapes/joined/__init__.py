@@ -2,8 +2,7 @@
 ``join``: the rows of the view are computed from rows of several upstreams.
 
 A lead is joined with dimensions. A change of any upstream affects some rows of the lead, and what the query gives for
-these is written anew. The package also knows unions and groups over joins; no shape is registered for them yet, because
-no writer computes them.
+these is written anew. The shapes of unions and of groups over joins use what the package knows of these queries.
 """
 
 from __future__ import annotations
