@@ -182,6 +182,15 @@ class Source(ABC):
         del version
         return None
 
+    @property
+    def offsets_are_shared(self) -> bool:
+        """
+        Whether an offset means the same for every job that reads the upstream.
+
+        By default not: each job has a log of its own.
+        """
+        return False
+
     @abstractmethod
     def watermark(self, offset: Offset) -> dt.datetime:
         """

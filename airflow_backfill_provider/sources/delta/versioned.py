@@ -62,6 +62,11 @@ class VersionedSource(Source):
         """Return a version as an offset."""
         return offset_of(version)
 
+    @property
+    def offsets_are_shared(self) -> bool:
+        """A version is the same for all jobs."""
+        return True
+
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest version committed at or before an instant; ``None`` if the log begins later."""
         return self.history.offset_at(instant)
