@@ -28,6 +28,7 @@ from airflow_backfill_provider.core.epoch.frontiers import (
 )
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.status.chain import HeldUpstream
 from airflow_backfill_provider.jobs.looked_until import LookedUntil, looked_until
 from airflow_backfill_provider.jobs.view_logs import ViewLog, ViewLogs
 from airflow_backfill_provider.sources.base import Source
@@ -79,7 +80,7 @@ class SeveralUpstreams:
 
     def require_comparable(self) -> None:
         """
-        Refuse upstreams that are made of a common table of which each job counts its own offsets.
+        Refuse upstreams that are one table, or are made of a common table of which each job has a log of its own.
 
         :raises InvalidJobError: with both names and the table.
         """
@@ -99,8 +100,9 @@ class SeveralUpstreams:
                     )
                 if name not in self.views and other not in self.views:
                     raise InvalidJobError(
-                        f"upstreams: {other} and {name} are one table, {table.location}; name it once, and give it two "
-                        "aliases in the query"
+                        f"upstreams: {other} and {name} have one table id, {root}: they are one table, or one is "
+                        "a copy of the other's files; name a table once and give it two aliases in the query, or make "
+                        "a copy with CREATE TABLE … AS SELECT"
                     )
 
     def as_of(self, instant: dt.datetime, *, up_to: Offsets | None = None) -> ReadTogether | None:
@@ -119,10 +121,10 @@ class SeveralUpstreams:
         chosen = newest_agreeing(bounded)
         if chosen is None:
             return ReadTogether(instant=instant, offsets=self.since, agrees=False) if self.since else None
-        until = self._looked_until(chosen, instant).instant
+        until = self._looked_until(chosen, instant)
         offsets = {name: self._end(name, looked, chosen, until) for name, looked in chosen.items()}
         # Before the job is created, a table may have nothing yet that is as old as what the views have.
-        return None if BEGINNING in offsets.values() else ReadTogether(instant=until, offsets=offsets)
+        return None if BEGINNING in offsets.values() else ReadTogether(instant=until.instant, offsets=offsets)
 
     def in_steps(self, instant: dt.datetime, lead: str, end: Offset) -> ReadTogether | None:
         """
@@ -156,15 +158,12 @@ class SeveralUpstreams:
         return held if held or chosen is None else tuple(self._tables_held_back(chosen, instant))
 
     def told(self, held: HeldBack) -> str:
-        """Return what an upstream waits for, with the jobs of both."""
+        """Return which job an upstream waits for, and why."""
         roots = {root: source for log in self.views.values() for root, source in log.roots().items()}
-        ahead, behind = (self._named(name) for name in (held.ahead, held.behind))
         common = roots[held.root].location if held.root in roots else held.root
-        return f"waits for {behind}: {ahead} has read further in {common}"
-
-    def _named(self, name: str) -> str:
-        log = self.views.get(name)
-        return f"table {name}" if log is None else f"job {log.view.job}"
+        log = self.views.get(held.behind)
+        who = f"table {held.behind}" if log is None else f"job {log.view.job}"
+        return f"waits for {who}, which has not read as far in {common}"
 
     @cached_property
     def _table_ids(self) -> Mapping[str, str]:
@@ -207,14 +206,14 @@ class SeveralUpstreams:
         found = [looked_until(log, chosen[name], instant) for name, log in self.views.items()]
         return min(found, key=lambda until: until.instant, default=LookedUntil(instant))
 
-    def _end(self, name: str, looked: Looked, chosen: Choice, until: dt.datetime) -> Offset:
+    def _end(self, name: str, looked: Looked, chosen: Choice, until: LookedUntil) -> Offset:
         """Return the offset up to which an upstream is read."""
         since, log = self.since.get(name, BEGINNING), self.views.get(name)
         if log is not None:
             return max(log.last_with_rows_of(looked.offset), since)
-        if self._is_root(name, chosen):
+        if not until.lacks or self._is_root(name, chosen):
             return looked.offset
-        as_of = self.sources[name].offset_at(until)
+        as_of = self.sources[name].offset_at(until.instant)
         return max(min(looked.offset, since if as_of is None else as_of), since)
 
     def _is_root(self, name: str, chosen: Choice) -> bool:
@@ -231,6 +230,23 @@ class SeveralUpstreams:
                 as_of, newest = source.offset_at(until.instant), source.offset_at(instant)
                 if as_of is not None and newest is not None and as_of < newest:
                     yield HeldBack(ahead=name, behind=view, root=until.lacks)
+
+
+def held_upstreams(
+    sources: Mapping[str, Source], read: Offsets, instant: dt.datetime, storage_options: Mapping[str, str] | None
+) -> tuple[HeldUpstream, ...]:
+    """
+    Return the upstreams of a job that wait for other jobs, if the job can read nothing new until these have run.
+
+    :param read: the offsets that the job has read up to.
+    :param instant: the present.
+    :raises BackfillError: if it is unknown.
+    """
+    several = SeveralUpstreams(sources, since=read, storage_options=storage_options)
+    together = several.as_of(instant) if several.views else None
+    if together is None or together.offsets != read:
+        return ()
+    return tuple(HeldUpstream(held.ahead, several.told(held)) for held in several.waits_for(instant, together))
 
 
 def _share(one: Looked, other: Looked) -> bool:

@@ -168,7 +168,7 @@ def merged(choice: Choice) -> Frontier:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
     """
-    An upstream that could be read further if another one had as much of a common root.
+    An upstream that could be read further if another one had as much of a root.
 
     :param ahead: its name.
     :param behind: the name of the other one.
@@ -187,16 +187,37 @@ def held_back(sides: Sides, ends: Mapping[str, Offset]) -> Iterator[HeldBack]:
     :param ends: the offsets up to which the sides are read.
     """
     newest = {name: looked for name, side in sides.items() if (looked := side.newest_within({})) is not None}
+    because = _stepped_back(sides)
     for name, looked in newest.items():
-        shared = [
-            HeldBack(ahead=name, behind=other, root=root)
-            for other, their in newest.items()
-            for root in their.frontier
-            if other != name and root in looked.frontier
-        ]
-        if looked.offset > ends[name] and shared:
-            # In a ring, the one that is behind may have stepped back itself.
-            yield min(shared, key=lambda one: newest[one.behind].frontier[one.root] >= looked.frontier[one.root])
+        if name in because and looked.offset > ends[name]:
+            behind, root = because[name]
+            seen = {name}
+            # Who is behind may have stepped back itself, because of a third one.
+            while behind in because and behind not in seen:
+                seen.add(behind)
+                behind, root = because[behind]
+            yield HeldBack(ahead=name, behind=behind, root=root)
+
+
+def _stepped_back(sides: Sides) -> Mapping[str, tuple[str, str]]:
+    """Return each side that steps back, with who is behind it first, and in which root."""
+    because: dict[str, tuple[str, str]] = {}
+    bounds: dict[str, Offset] = {}
+    while True:
+        chosen = {name: found for name, side in sides.items() if (found := side.newest_within(bounds)) is not None}
+        least = _least(chosen)
+        ahead = {
+            name: root
+            for name, looked in chosen.items()
+            for root, offset in looked.frontier.items()
+            if offset > least[root]
+        }
+        if not ahead or len(chosen) < len(sides):
+            return because
+        for name, root in ahead.items():
+            behind = next(other for other, their in chosen.items() if their.frontier.get(root) == least[root])
+            because.setdefault(name, (behind, root))
+        bounds |= least
 
 
 def _least(chosen: Choice) -> dict[str, Offset]:

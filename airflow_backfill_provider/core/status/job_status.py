@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
-from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, waits_for
+from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, HeldUpstream, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
@@ -109,7 +109,8 @@ class JobSummary(BaseModel):
         ``None``.
     :param chain: if the upstream is itself a job's view, the jobs before this one, in the order in which they run: each
         with its ``name``, ``materialized_view``, ``state``, whether it is ``finished``, and its ``progress``.
-    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; ``None`` if for none.
+    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; of several upstreams
+        also which job has to read as much of a common table; ``None`` if for none.
     :param root_lag_seconds: age of the oldest change of the chain's first upstream that the view may lack; ``None`` if
         there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
@@ -219,6 +220,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     chain: tuple[ChainedJob, ...] = (),
     behind_root: BehindRoot | None = None,
     other_feeds: Mapping[str, ChangeFeed] = MappingProxyType({}),
+    held: Sequence[HeldUpstream] = (),
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -234,6 +236,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param chain: the jobs before this one, whose views lead to its upstream.
     :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     :param other_feeds: such changes of the upstreams beside the one that leads, by their names.
+    :param held: the upstreams that wait until another job's view has as much of a common table.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -258,6 +261,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         commits=commits,
         feed=feed,
         others=other_feeds,
+        held=held,
         lost_view=lost_view,
         finished=completed,
         now=now,
@@ -314,7 +318,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_problem=verification_problem,
         work=recent_work(barriers, commits),
         chain=chain,
-        waits_for=waits_for(chain) or None,
+        waits_for=waits_for(chain) or next((one.waits_for for one in held), None),
         root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
         upstreams=upstream_statuses(settings, committed_barrier, feed, other_feeds, now),
     )
