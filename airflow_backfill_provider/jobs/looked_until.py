@@ -61,6 +61,8 @@ def _complete_until(source: Source, offset: Offset, instant: dt.datetime, known:
     :param known: an instant that it is not before.
     """
     try:
+        if source.latest() <= offset:
+            return instant
         newest = source.offset_at(instant)
         if newest is None or newest <= offset or not source.has_changes(offset, newest):
             return instant

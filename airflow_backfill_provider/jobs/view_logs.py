@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.frontiers import Looked, Side, TableSide, ViewSide, merged, newest_agreeing
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
-from airflow_backfill_provider.core.errors import UpstreamError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError, UpstreamReplacedError
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs.chain import MOST_JOBS, reader_of
@@ -94,7 +94,11 @@ class ViewLogs:
         return self._known[source.location]
 
     def _opened(self, source: Source) -> ViewLog | None:
-        view = source.view_at()
+        try:
+            view = source.view_at()
+        except UpstreamNotFoundError:
+            # The table at the end of a chain may be gone; the windows still say which versions of it a view has.
+            return None
         if view is None or not view.is_finished or source.offset_of_version(0) is None:
             return None
         reader = reader_of(view, self.storage_options)

@@ -11,11 +11,12 @@ from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 
 class VersionedSource(Source):
