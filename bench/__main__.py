@@ -28,6 +28,7 @@ from bench.cdc import main as cdc
 from bench.comparison import main as comparison
 from bench.comparison import parts
 from bench.groups import main as groups
+from bench.joins import main as joins
 from bench.soak import main as soak
 from bench.source import main as source
 
@@ -45,6 +46,7 @@ BENCHMARKS = {
     "cdc": cdc.main,
     "source": source.main,
     "groups": groups.main,
+    "joins": joins.main,
     "store": store.main,
     "soak": soak.main,
     "targets": targets.main,

@@ -19,6 +19,7 @@ from bench import control_plane, store
 from bench.cdc import results as cdc
 from bench.comparison import results as comparison
 from bench.groups import results as groups
+from bench.joins import results as joins
 from bench.measuring import RESULTS
 from bench.soak.report import FLAT
 from bench.source import results as source
@@ -127,5 +128,6 @@ TARGETS = (
     *cdc.TARGETS,
     *source.TARGETS,
     *groups.TARGETS,
+    *joins.TARGETS,
     *FLAT,
 )

@@ -20,6 +20,8 @@ from tests import exhaustive_run, local_files, seconds, selection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler.protocol import Scheduling
 
 settings.register_profile(
     "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -133,15 +135,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     Count everything that starts a JVM or Airflow as slow, and what is exhaustive, too.
 
-    Put the longest files first.
+    Put what takes longest first.
     """
     for item in items:
         if any(item.get_closest_marker(marker) for marker in ("spark", "airflow", "exhaustive")):
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") and not selection.says_that_tests_are_slow(item.path):
             raise pytest.UsageError(f"{item.nodeid} is slow, but nothing in its file says so; mark it there")
-    took = exhaustive_run.seconds() if _is_exhaustive(config) else seconds.recorded()
+    took = selection.seconds_of_units(exhaustive_run.seconds() if _is_exhaustive(config) else seconds.recorded())
     items.sort(key=lambda item: selection.rank(item.nodeid, took))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Let one process play a whole folder whose tests share a server."""
+    from tests.scheduling import UnitScheduling
+
+    return UnitScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

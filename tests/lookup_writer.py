@@ -27,7 +27,7 @@ class LookupWriter(ViewWriter):
         self._query = query
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
-        self._context.run(rows, self._context.others_at_creation())
+        self._context.without_rows()
 
     def schema(self) -> StructType:
         return self._context.without_rows().schema
@@ -58,11 +58,9 @@ class LookupWriter(ViewWriter):
     def _touched(self, changes: Changes, barrier: Barrier) -> DataFrame:
         """A change touches the leads that name the row of either of its images."""
         touched = changes.net.select("id")
-        if self._query.dimension in changes.others:
-            images = [of(self._query.dimension, changes) for of in (self._context.old_of, self._context.new_of)]
-            keys = [image.select(F.col(self._query.key).alias("named")) for image in images]
+        if self._query.dimension in changes.images:
             leads = self._context.read_set(barrier, with_chunk=False)
-            named = keys[0].unionAll(keys[1]).distinct()
+            named = changes.images[self._query.dimension].select(F.col(self._query.key).alias("named")).distinct()
             touched = touched.unionAll(leads.join(named, leads[self._query.reference] == named["named"]).select("id"))
         return touched.distinct()
 

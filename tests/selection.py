@@ -1,8 +1,9 @@
-"""Which files of tests a run imports, and in which order it plays them. Importing all of them takes 20 seconds."""
+"""Which files of tests a run imports, in which order it plays them, and which of them one process plays."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -16,10 +17,15 @@ _PARTLY_SLOW = re.compile(r"\bmark\.(?:slow|spark|airflow|exhaustive|smoke)\b|ex
 LONG = 10
 """From so many seconds on, it matters when a file is played."""
 
+WITH_A_SERVER = frozenset(
+    f"tests/integration/{name}" for name in ("airflow", "kafka", "object_store", "postgres", "s3")
+)
+"""Folders whose tests share a server, which each process starts for itself."""
+
 
 def has_nothing_to_play(file: Path, markers: str) -> bool:
     """
-    Return whether a run can leave out a file of tests without importing it.
+    Return whether a run can leave out a file of tests without importing it: importing all takes 20 seconds.
 
     :param markers: the expression of markers that the run asks for.
     """
@@ -36,14 +42,33 @@ def says_that_tests_are_slow(file: Path) -> bool:
     return _PARTLY_SLOW.search(file.read_text(encoding="utf-8")) is not None
 
 
-def rank(test: str, seconds: Mapping[str, float]) -> float:
+def unit_of(test: str) -> str:
     """
-    Return where a test belongs: the longest files first, so that no process plays one while others have nothing to do.
-
-    Other files, and tests of one file, stay in the order in which they are.
+    Return what one process plays as a whole: the file of a test, or the folder whose tests share a server.
 
     :param test: the test's id.
-    :param seconds: how long files took.
     """
-    took = seconds.get(test.partition("::")[0], 0.0)
+    file = test.partition("::")[0]
+    folder = file.rpartition("/")[0]
+    return folder if folder in WITH_A_SERVER else file
+
+
+def seconds_of_units(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return how long each unit took, given how long each file did."""
+    took: defaultdict[str, float] = defaultdict(float)
+    for file, value in seconds.items():
+        took[unit_of(file)] += value
+    return dict(took)
+
+
+def rank(test: str, seconds: Mapping[str, float]) -> float:
+    """
+    Return where a test belongs: the longest units first, so that no process plays one while others have nothing to do.
+
+    Other units, and tests of one unit, stay in the order in which they are.
+
+    :param test: the test's id.
+    :param seconds: how long units took.
+    """
+    took = seconds.get(unit_of(test), 0.0)
     return -took if took >= LONG else 0.0

@@ -68,9 +68,9 @@ class LookupQuery(QueryOverSeveral):
     def images(self) -> Mapping[str, Sequence[str]]:
         return {self.dimension: (self.key,)}
 
-    def text_over(self, relations: Mapping[str, str]) -> str:
-        text = self.text.replace(f"FROM {self.lead} AS", f"FROM {relations[self.lead]} AS")
-        return text.replace(f"JOIN {self.dimension} AS", f"JOIN {relations[self.dimension]} AS")
+    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
+        text = self.text.replace(f"FROM {self.lead} AS", f"FROM {lead} AS")
+        return text.replace(f"JOIN {self.dimension} AS", f"JOIN {others[self.dimension]} AS")
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         order = KeyOrder((KeyField(name="id", type=settings.types["id"]),))

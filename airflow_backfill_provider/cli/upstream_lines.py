@@ -1,15 +1,29 @@
-"""The lines of a job's status about each of several upstreams."""
+"""What a job's status says about its upstreams: how far the view is behind, and a line for each of several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.status.job_status import JobStatus
+from airflow_backfill_provider.core.status.job_status import JobSummary
 from airflow_backfill_provider.core.status.upstream_status import UpstreamStatus
 
 
-def upstream_lines(status: JobStatus) -> Iterator[tuple[str, str]]:
+def lag_of_lead(status: JobSummary) -> str:
+    """Return how far a view is behind its upstream, or behind the one that leads."""
+    return _lag(status.lag_versions, status.lag_unit, status.lag_seconds, answers=status.upstream_answers)
+
+
+def lag_of_all(status: JobSummary) -> str:
+    """Return how far a view is behind its upstream; of several, behind the one that it is furthest behind."""
+    found = status.upstreams.get(status.furthest_behind)
+    if found is None:
+        return lag_of_lead(status)
+    lag = _lag(found.lag_versions, found.lag_unit, found.lag_seconds, answers=found.answers)
+    return f"{lag} ({status.furthest_behind})" if found.lag_versions or not found.answers else lag
+
+
+def upstream_lines(status: JobSummary) -> Iterator[tuple[str, str]]:
     """Yield the name of each upstream, and what is known of it; nothing if there is only one."""
     for name, upstream in status.upstreams.items():
         yield name, "; ".join(_parts(upstream))
@@ -23,7 +37,13 @@ def _parts(upstream: UpstreamStatus) -> Iterator[str]:
     if not upstream.answers:
         yield "it does not answer"
     elif upstream.lag_versions:
-        age = "" if upstream.lag_seconds is None else f", {text.duration(upstream.lag_seconds)}"
-        yield f"lag {text.counted(upstream.lag_versions, upstream.lag_unit)}{age}"
+        yield f"lag {_lag(upstream.lag_versions, upstream.lag_unit, upstream.lag_seconds, answers=True)}"
     if upstream.headroom_hours is not None:
         yield f"headroom {text.duration(upstream.headroom_hours * 3600)}"
+
+
+def _lag(offsets: int, unit: str, seconds: float | None, *, answers: bool) -> str:
+    if not answers:
+        return "unknown"
+    age = f", {text.duration(seconds)}" if offsets and seconds is not None else ""
+    return f"{text.size(offsets) if unit == 'byte' else text.counted(offsets, unit)}{age}"

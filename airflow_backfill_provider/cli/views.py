@@ -21,7 +21,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from airflow_backfill_provider.cli.upstream_lines import upstream_lines
+from airflow_backfill_provider.cli.upstream_lines import lag_of_all, lag_of_lead, upstream_lines
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
@@ -214,16 +214,7 @@ def _details(status: JobStatus) -> list[str]:
         details.append(f"{text.rows(status.rows_per_second)}/s")
     if status.eta_seconds is not None and not status.finished:
         details.append(f"ETA {text.duration(status.eta_seconds)}")
-    return [*details, f"epoch {status.epoch}", f"lag {_lag(status)}", *(alarm.kind for alarm in status.alarms)]
-
-
-def _lag(status: JobStatus) -> str:
-    if not status.upstream_answers:
-        return "unknown"
-    age = f", {text.duration(status.lag_seconds)}" if status.lag_versions and status.lag_seconds is not None else ""
-    unit = status.lag_unit
-    lag = text.size(status.lag_versions) if unit == "byte" else text.counted(status.lag_versions, unit)
-    return f"{lag}{age}"
+    return [*details, f"epoch {status.epoch}", f"lag {lag_of_all(status)}", *(alarm.kind for alarm in status.alarms)]
 
 
 def waits_because(status: JobSummary) -> str:
@@ -269,7 +260,7 @@ def show_status(status: JobStatus, console: Console) -> None:
         + (", paused" if status.paused else ""),
         **({} if status.max_rows_per_second is None else {"pace": _pace(status.max_rows_per_second)}),
         "upstream": f"view at {version}, newest is {status.offset_name} {status.upstream_latest_version} "
-        f"(lag {_lag(status)})",
+        f"(lag {lag_of_lead(status)})",
     }
     for name, value in (lines | _optional_lines(status)).items():
         console.print(f"{name:<12}{value}")

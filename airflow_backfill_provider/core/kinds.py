@@ -12,8 +12,7 @@ for the triggerer and the API server. The command line, and the Spark applicatio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -186,6 +185,11 @@ class JobShape(Protocol):
         ...
 
     @property
+    def default_visibility(self) -> Any:
+        """The visibility of jobs that name neither one nor a strategy; ``None`` for the usual one."""
+        ...
+
+    @property
     def single_part(self) -> bool:
         """Whether one task run alone must write an epoch."""
         ...
@@ -277,7 +281,8 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL, upstreams: Coll
 
 
 NO_SHAPE_OF_SEVERAL = (
-    "no shape reads several upstreams yet; join the tables into one first, and name that one under upstream"
+    "no shape with this refresh reads several upstreams; leave refresh out, or join the tables into one view first, "
+    "and name that view under upstream"
 )
 """Why a job with ``upstreams`` is refused, if no shape with its ``refresh`` takes them."""
 
@@ -319,81 +324,3 @@ def row_units(settings: Any) -> JobRowUnits | None:
     """
     shape, query = SHAPES.named(settings.shape), settings.job["query"]
     return shape.query(query).row_units(settings) if may_read_units(shape, query, settings.strategy) else None
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeLimits:
-    """
-    What a shape declares that jobs with it cannot ask for.
-
-    :param query: the job's query.
-    :param strategy: the name of the strategy; ``None`` if it is chosen later.
-    """
-
-    shape: JobShape
-    query: str
-    strategy: str | None
-
-    def require(self, *, visibility: str, parallelism: int, speed: Mapping[str, object]) -> None:
-        """
-        Refuse a job that asks for something that the shape cannot do.
-
-        :raises InvalidJobError: with the field.
-        """
-        self._require_strategy()
-        if self.shape.only_visibility not in {None, visibility} and not self._are_lifted:
-            raise InvalidJobError(
-                f"visibility: a view of shape {self.shape.name} has {self.shape.only_visibility} only{self._under}; "
-                f"leave visibility out{self._or_by_units}"
-            )
-        self.require_parallelism(parallelism)
-        self.require_speed(speed)
-
-    def require_parallelism(self, parallelism: int) -> None:
-        """
-        Refuse a number of parallel task runs that cannot write a view together.
-
-        :raises InvalidJobError: with what to do.
-        """
-        if self.shape.single_part and parallelism > 1 and not self._are_lifted:
-            raise InvalidJobError(
-                f"parallelism: {parallelism} task runs cannot write a view of shape {self.shape.name} together"
-                f"{self._under}; leave it out{self._or_by_units}"
-            )
-
-    def require_speed(self, speed: Mapping[str, object]) -> None:
-        """
-        Refuse a speed for a view whose history is read in one epoch.
-
-        :param speed: the fields of a job's definition that limit its speed, by name; ``None`` for no limit.
-        :raises InvalidJobError: with the field, and what to do.
-        """
-        for field, value in speed.items():
-            if self.shape.whole_history and value is not None and not self._are_lifted:
-                raise InvalidJobError(
-                    f"{field}: a view of shape {self.shape.name} is filled{self._under} by one epoch that reads all of "
-                    f"history; leave {field} out, and pause the job to hold it back{self._or_by_units}"
-                )
-
-    def _require_strategy(self) -> None:
-        names = self.shape.strategies
-        if self.strategy is not None and names is not None and self.strategy not in names:
-            raise InvalidJobError(
-                f"strategy: {self.strategy} cannot fill a view of shape {self.shape.name}; use auto, or "
-                f"{', '.join(sorted(names))}"
-            )
-
-    @property
-    def _are_lifted(self) -> bool:
-        return may_read_units(self.shape, self.query, self.strategy)
-
-    @property
-    def _under(self) -> str:
-        return f" under strategy {self.strategy}" if self.strategy and self._or_by_units else ""
-
-    @property
-    def _or_by_units(self) -> str:
-        """What else can be done about a limit, if some strategies read the view's units one by one."""
-        if not may_read_units(self.shape, self.query, None):
-            return ""
-        return f", or use strategy {' or '.join(kind.name for kind in STRATEGIES if kind.reads_units)}"

@@ -46,7 +46,7 @@ class ComparedSides:
     :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
     :param reader: reads the upstream.
     :param placed: reads its rows with the columns of positions, if it has none.
-    :param others: the readers of the upstreams beside the one that leads, by their names.
+    :param others: the readers of the upstreams that are read whole, by their names.
     """
 
     spark: SparkSession

@@ -27,13 +27,12 @@ from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
-from airflow_backfill_provider.engine.other_changes import net_changes_of_others
+from airflow_backfill_provider.engine.other_changes import images_of_others
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.lake.store.one_listing import one_listing
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.base import Changes
-from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
@@ -65,7 +64,7 @@ class EpochEvaluator:
         self._since = since
         self._rows = tables.job_rows
         self._net: DataFrame | None = None
-        self._others: Mapping[str, DataFrame] = {}
+        self._images: Mapping[str, DataFrame] = {}
         self._measured: MeasuredChanges = NO_CHANGES
         self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
@@ -132,10 +131,7 @@ class EpochEvaluator:
     @cached_property
     def _old_columns(self) -> tuple[str, ...]:
         """The columns whose values before the window the shape needs."""
-        query = resolved_query_of(self._tables.settings)
-        if isinstance(query, QueryOverSeveral):
-            return tuple(query.images().get(self._tables.settings.definition.lead_name, ()))
-        return query.old_columns(self._rows.columns)
+        return resolved_query_of(self._tables.settings).old_columns(self._rows.columns)
 
     @cached_property
     def _visible(self) -> Column:
@@ -180,7 +176,7 @@ class EpochEvaluator:
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
-        self._others = self._opened.enter_context(net_changes_of_others(self._tables, barrier))
+        self._images = self._opened.enter_context(images_of_others(self._tables, barrier))
 
     def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
         self._opened.callback(net.unpersist)
@@ -274,11 +270,11 @@ class EpochEvaluator:
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""
         if self._net is not None and self._measured.through:
-            return Changes(net=self._net.filter(self._visible), measured=self._measured, others=self._others)
-        if not self._others:
+            return Changes(net=self._net.filter(self._visible), measured=self._measured, images=self._images)
+        if not self._images:
             return None
         net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
-        return Changes(net=net, measured=NO_CHANGES, others=self._others)
+        return Changes(net=net, measured=NO_CHANGES, images=self._images)
 
     def _keep_changes(self) -> None:
         """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""

@@ -57,14 +57,20 @@ def expected_others(
     readers: Mapping[str, SourceReader], settings: JobSettings, pinned: PinnedVerification
 ) -> Mapping[str, DataFrame]:
     """
-    Return the used columns of all rows of the upstreams beside the one that leads, as of the verified epoch.
+    Return the used columns of all rows of the upstreams that are read whole, as of the verified epoch.
 
     :param readers: read these upstreams, by their names.
     """
     found = {}
     for name, reader in readers.items():
-        rows = reader.rows_to_verify(pinned.others[name])
-        found[name] = rows.select(*as_created(rows, settings.others[name].types))
+        # The one that leads is among them if the query reads it elsewhere, too.
+        offset, created_on = (
+            pinned.others.get(name, pinned.upstream_version),
+            settings.others.get(name, settings.upstream),
+        )
+        rows = reader.rows_to_verify(offset)
+        # Neither may statistics of files hide rows from the query's conditions.
+        found[name] = rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, created_on.types))
     return found
 
 

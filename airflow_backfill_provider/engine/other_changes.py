@@ -1,4 +1,4 @@
-"""The changes of the upstreams beside the one that leads, as an epoch applies them."""
+"""The changes of the upstreams that are read whole, as an epoch applies them, and their keys."""
 
 from __future__ import annotations
 
@@ -6,37 +6,67 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
+from airflow_backfill_provider.engine.tables import JobTables, OtherTable
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.net_changes import net_changes
 
 
 @contextmanager
-def net_changes_of_others(tables: JobTables, barrier: Barrier) -> Iterator[Mapping[str, DataFrame]]:
+def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[Mapping[str, DataFrame]]:
     """
-    Find the net changes of each other upstream, and keep them for the block.
+    Find all images of the changed rows of each upstream that is read whole, and keep them for the block.
 
-    :returns: the changes by the names of the upstreams; only of those that have any, and none while the view has no row
+    :returns: the images by the names of the upstreams; only of those that have any, and none while the view has no row
         that they could touch.
+    :raises DuplicateKeyError: if a key that the view relies on is there several times as of the end of its window.
     """
     query = resolved_query_of(tables.settings)
-    if not isinstance(query, QueryOverSeveral) or barrier.computes_whole or not barrier.view_before:
+    if not isinstance(query, QueryOverSeveral) or barrier.computes_whole:
         yield {}
         return
-    images, found = query.images(), {}
+    found = {}
     with ExitStack() as kept:
-        for name, window in barrier.changed_others.items():
-            other = tables.others[name]
-            other.source.require_used_columns(window.from_offset, window.to_offset, other.created_on)
-            net = net_changes(
-                other.rows, window.from_offset, window.to_offset, F.lit(True), tuple(images.get(name, ()))
-            ).persist(KEPT)
-            kept.callback(net.unpersist)
-            if net.head(1):
-                found[name] = net
+        windows = _changed(tables, barrier)
+        for name, other in tables.others.items():
+            if not barrier.view_before:
+                # No window was looked at yet in which a key came to be there again.
+                if name in query.keyed:
+                    _require_single(other, other.rows.at(barrier.window(name).to_offset))
+                continue
+            if name not in windows:
+                continue
+            images = _images(other, windows[name]).persist(KEPT)
+            kept.callback(images.unpersist)
+            if images.head(1):
+                found[name] = images
+                if name in query.keyed:
+                    _require_single(other, _of_changed(other, images, windows[name]))
         yield found
+
+
+def _changed(tables: JobTables, barrier: Barrier) -> Mapping[str, UpstreamWindow]:
+    """Return the windows to look for changes in, by the names of the upstreams."""
+    lead = tables.settings.definition.lead_name
+    return {**barrier.changed_others, **({lead: barrier.upstream} if barrier.lead_has_changes else {})}
+
+
+def _images(other: OtherTable, window: UpstreamWindow) -> DataFrame:
+    other.source.require_used_columns(window.from_offset, window.to_offset, other.created_on)
+    return other.rows.changes(window.from_offset, window.to_offset).select(*map(column, other.rows.columns))
+
+
+def _of_changed(other: OtherTable, images: DataFrame, window: UpstreamWindow) -> DataFrame:
+    """Return the rows as of the window's end whose keys are in any image: a netted key may hide a second row."""
+    names = other.rows.key.names
+    changed = images.select(*map(column, names)).distinct()
+    return with_keys(other.rows.at(window.to_offset).select(*map(column, names)), changed, names)
+
+
+def _require_single(other: OtherTable, rows: DataFrame) -> None:
+    if not other.rows.reader.keys_are_unique and other.rows.has_several(rows):
+        raise other.rows.duplicates()

@@ -110,7 +110,7 @@ class SparkEngine:
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
             for name, other in self._tables.others(job, upstream).items():
-                begin = upstream.others[name].point.offset
+                begin = upstream.others[name].point.offset if name in upstream.others else offset
                 expected = other.source.row_count(begin)
                 if not other.rows.reader.keys_are_unique and expected <= CHECKED_AT_CREATION:
                     other.rows.measure_chunk(other.rows.at(begin), expected=expected)

@@ -40,10 +40,10 @@ _Incarnation = tuple[str, str]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherTable:
     """
-    An upstream beside the one that leads.
+    An upstream that is read whole.
 
     :param created_on: the upstream as of the job's creation.
-    :param rows: its rows.
+    :param rows: its rows, all of them.
     """
 
     source: Source
@@ -61,7 +61,8 @@ class JobTables:
     :param reader: the strategy's Spark side.
     :param writer: the shape's Spark side.
     :param catalogs: the session's catalogs, for the tables that the job names.
-    :param others: the upstreams beside the one that leads, by their names; none for most jobs.
+    :param others: the upstreams that are read whole, by their names; none for most jobs. See
+        :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
     """
 
     settings: JobSettings
@@ -170,9 +171,11 @@ class TableOpener:
         return last if last.serves_several_epochs else opened()
 
     def others(self, job: BackfillJob, upstream: ResolvedUpstream) -> Mapping[str, OtherTable]:
-        """Return the upstreams of a job beside the one that leads, by their names."""
+        """Return the upstreams of a job that are read whole, by their names."""
+        pinned: Mapping[str, ResolvedUpstream] = {job.lead_name: upstream, **upstream.others}
         found = {}
-        for name, created_on in upstream.others.items():
+        for name in JobQuery.of(job, query_of(job), upstream).others:
+            created_on = pinned[name]
             definition = job.all_upstreams[name]
             source = open_source(definition, self._storage_options).as_created(created_on)
             rows = JobRows.of_other(job, name, reader_of(definition, source, self._spark), created_on)
@@ -238,7 +241,6 @@ class TableOpener:
                 job_rows=job_rows,
                 view=self.view(job),
                 others={name: other.rows for name, other in self.others(job, upstream).items()},
-                others_begin={name: other.point.offset for name, other in upstream.others.items()},
             )
         )
 

@@ -26,10 +26,11 @@ from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
-from airflow_backfill_provider.core.status.watchdog import changes_needed_after, reached_point, read_up_to
+from airflow_backfill_provider.core.status.watchdog import read_up_to
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
 from airflow_backfill_provider.jobs.chain_frontier import lacked_since
+from airflow_backfill_provider.jobs.change_feeds import ChangeFeeds
 from airflow_backfill_provider.jobs.diamonds import held_upstreams
 from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.store.real_folders import require_apart
@@ -37,7 +38,6 @@ from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
 from airflow_backfill_provider.sources import Source, open_source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.state.verifications import Verifications
-from airflow_backfill_provider.strategies import KINDS
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,14 @@ class Backfill:
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
         state = self.store.state()
-        feed = self._read_feed(settings, state, barriers, commits)
+        feeds = ChangeFeeds(
+            settings=settings,
+            state=state,
+            barriers=barriers,
+            commits=commits,
+            storage_options=self.storage_options,
+        )
+        feed = feeds.of_lead(lambda: self.upstream)
         chain = chain_of(feed.view, self.storage_options)
         return ReadBackfill(
             settings=settings,
@@ -210,7 +217,7 @@ class Backfill:
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=feed,
-            other_feeds=self._read_other_feeds(settings, barriers, commits),
+            other_feeds=feeds.of_others(),
             held=self._held(settings, barriers, commits),
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
@@ -250,46 +257,6 @@ class Backfill:
         """Read the rebuild that grows beside the view, if there is one and its tables are created."""
         successor = self.successor_by(settings)
         return successor.read() if successor is not None and successor.store.created() else None
-
-    def _read_feed(
-        self,
-        settings: JobSettings,
-        state: BackfillState,
-        barriers: Sequence[Barrier],
-        commits: Sequence[EpochCommit],
-    ) -> ChangeFeed:
-        """Return what the job still needs of the upstream: its changes, and files while the job reads these."""
-        read = read_up_to(settings, barriers, commits)
-        if read is not None:
-            strategy = KINDS.named(settings.strategy)
-            self.upstream.note_read(strategy.read_of_splits(settings, state, read))
-        feed = self.upstream.change_feed(
-            read,
-            changes_needed_after(settings, barriers, commits),
-            created_on=settings.upstream,
-            reached=reached_point(settings, barriers),
-        )
-        if not settings.needs_changes:
-            feed = feed.without_changes()
-        files = self.upstream.numbered_files
-        needed = KINDS.named(settings.strategy).files_needed(settings, state)
-        if files is None or needed is None or feed.replaced or settings.cancelled:
-            return feed
-        removal = files.first_removal(needed, feed.latest)
-        return feed if removal is None else feed.needing(*removal)
-
-    def _read_other_feeds(
-        self, settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
-    ) -> Mapping[str, ChangeFeed]:
-        """Return what the job still needs of the upstreams beside the one that leads, by their names."""
-        feeds = {}
-        for name, created_on in settings.others.items():
-            source = open_source(settings.definition.others[name], self.storage_options)
-            read = read_up_to(settings, barriers, commits, name)
-            reached = reached_point(settings, barriers, name)
-            feed = source.change_feed(read, read, created_on=created_on, reached=reached)
-            feeds[name] = feed if settings.needs_changes else feed.without_changes()
-        return feeds
 
     def _held(
         self, settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]

@@ -26,7 +26,7 @@ def barrier_summary(barrier: Barrier) -> dict[str, Any]:
         "paused": barrier.paused,
         "mutations": [str(pinned.mutation) for pinned in barrier.mutations],
         "warnings": list(barrier.warnings),
-        **_of_several(barrier),
+        **_windows([barrier]),
     }
 
 
@@ -40,17 +40,24 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
         "changes": commit.upstream_output_row_count,
         "progress": progress,
         "finished": commit.completed,
-        **_of_several(barrier),
+        **_windows([barrier]),
     }
 
 
-def _of_several(barrier: Barrier) -> dict[str, Any]:
-    """Return the windows of the upstreams of a job that has several, by their names; nothing if there is only one."""
-    if not barrier.others:
+def _windows(barriers: Sequence[Barrier]) -> dict[str, Any]:
+    """
+    Return the windows of the upstreams of a job that has several, by their names; nothing if there is only one.
+
+    :param barriers: one epoch or several in their order, which have their windows together.
+    """
+    if not barriers[-1].others:
         return {}
     windows = {
-        window.relation: {"from_version": window.from_offset.number, "to_version": window.to_offset.number}
-        for window in barrier.windows
+        window.relation: {
+            "from_version": barriers[0].window(window.relation).from_offset.number,
+            "to_version": window.to_offset.number,
+        }
+        for window in barriers[-1].windows
     }
     return {"upstreams": windows}
 
@@ -61,6 +68,7 @@ def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], 
         **epoch_summary(barriers[-1], commits[-1], progress),
         "epochs": [barrier.epoch for barrier in barriers],
         "from_version": barriers[0].upstream.from_offset.number,
+        **_windows(barriers),
         "rows": sum(commit.snapshot_read_row_count for commit in commits),
         "changes": sum(commit.upstream_output_row_count for commit in commits),
     }
@@ -98,6 +106,7 @@ def event_of_epochs(backfill: Backfill, epochs: Sequence[CommittedEpoch]) -> dic
         **extra,
         "first_epoch": epochs[0].number,
         "from_version": epochs[0].barrier.upstream.from_offset.number,
+        **_windows([epoch.barrier for epoch in epochs]),
         "rows": sum(epoch.commit.snapshot_read_row_count for epoch in epochs),
         "changes": sum(epoch.commit.upstream_output_row_count for epoch in epochs),
     }

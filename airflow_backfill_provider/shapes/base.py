@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.barrier import Barrier
     from airflow_backfill_provider.core.epoch.unit_work import UnitWork
     from airflow_backfill_provider.core.job.definition import BackfillJob
-    from airflow_backfill_provider.core.scan.offset import Offset
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
     from airflow_backfill_provider.shapes.job_query import JobQuery
@@ -46,8 +45,8 @@ class WriterContext:
     :param query: the job's query.
     :param job_rows: the rows of the upstream, or of the one that leads, that belong to the job.
     :param view: the view's table.
-    :param others: all rows of the other upstreams, by their names; none for most jobs.
-    :param others_begin: the offsets of these when the job was created.
+    :param others: all rows of the upstreams that are read whole, by their names; none for most jobs. See
+        :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
     """
 
     spark: SparkSession
@@ -56,14 +55,13 @@ class WriterContext:
     job_rows: JobRows
     view: MaterializedView
     others: Mapping[str, JobRows] = field(default_factory=dict)
-    others_begin: Mapping[str, Offset] = field(default_factory=dict)
 
     def run(self, rows: DataFrame, others: Mapping[str, DataFrame] = MappingProxyType({})) -> DataFrame:
         """
         Run the query over some rows.
 
         :param rows: rows that have at least the used columns.
-        :param others: such rows of the other upstreams, by their names; see :meth:`others_at_end`.
+        :param others: such rows of the upstreams that are read whole, by their names; see :meth:`others_at_end`.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
         from airflow_backfill_provider.sources.shared.by_key import column
@@ -80,17 +78,9 @@ class WriterContext:
         """
         return self.run(self.job_rows.empty(), {name: rows.empty() for name, rows in self.others.items()})
 
-    def others_at_creation(self) -> Mapping[str, DataFrame]:
-        """Return the rows of the other upstreams as of the job's creation, by their names; for checks at creation."""
-        return {name: rows.at(self.others_begin[name]) for name, rows in self.others.items()}
-
-    def others_at_begin(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the other upstreams as of the begin of their windows, by their names."""
-        return {name: self.others[name].at(window.from_offset) for name, window in barrier.others.items()}
-
     def others_at_end(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the other upstreams as of the end of their windows, by their names."""
-        return {name: self.others[name].at(window.to_offset) for name, window in barrier.others.items()}
+        """Return the rows of the upstreams that are read whole as of the end of their windows, by their names."""
+        return {name: rows.at(barrier.window(name).to_offset) for name, rows in self.others.items()}
 
     def old(self, changes: Changes) -> DataFrame:
         """
@@ -107,18 +97,6 @@ class WriterContext:
         from airflow_backfill_provider.spark.net_changes import new_images
 
         return new_images(self.job_rows, changes.net)
-
-    def old_of(self, name: str, changes: Changes) -> DataFrame:
-        """Return for another upstream what :meth:`old` returns; see :meth:`QueryOverSeveral.images`."""
-        from airflow_backfill_provider.spark.net_changes import old_images
-
-        return old_images(self.others[name], changes.others[name])
-
-    def new_of(self, name: str, changes: Changes) -> DataFrame:
-        """Return for another upstream what :meth:`new` returns."""
-        from airflow_backfill_provider.spark.net_changes import new_images
-
-        return new_images(self.others[name], changes.others[name])
 
     def read_set(self, barrier: Barrier, *, with_chunk: bool) -> DataFrame:
         """
@@ -140,12 +118,14 @@ class Changes:
     :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`. Of several upstreams,
         those of the one that leads, which may have none.
     :param measured: the number of these, and their properties.
-    :param others: the net changes of the other upstreams, by their names; only of those that have changes.
+    :param images: all images of the changed rows of upstreams that are read whole, by their names; only of those that
+        have changes. A row that changed twice has four. They are not netted: of a key that two rows had for some time,
+        no change is the net one.
     """
 
     net: DataFrame
     measured: MeasuredChanges
-    others: Mapping[str, DataFrame] = field(default_factory=dict)
+    images: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 class ViewWriter(ABC):
@@ -278,6 +258,12 @@ class Shape(ABC):
 
     only_visibility: ClassVar[Visibility | None] = None
     """The only visibility that the shape supports, which is then its jobs' default; ``None``, the default, for all."""
+
+    default_visibility: ClassVar[Visibility | None] = None
+    """
+    The visibility of jobs that name neither one nor a strategy, if the shape supports others, too; ``None``, the
+    default, for ``every_epoch``.
+    """
 
     single_part: ClassVar[bool] = False
     """Whether one task run alone must write an epoch, so that jobs have no parallelism."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.shapes.queries import ShapedQuery
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, over_tables
 
@@ -18,12 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """A job's query with the arguments that rendering it needs."""
+    """
+    A job's query with the arguments that rendering it needs.
+
+    :param others: the upstreams that are read whole, by their names; see :attr:`QueryOverSeveral.read_whole`.
+    """
 
     query: ShapedQuery
     key: tuple[str, ...]
     upstream_names: frozenset[str]
-    lead: str = RELATION
     others: tuple[str, ...] = ()
 
     @classmethod
@@ -42,7 +44,7 @@ class JobQuery:
         names = upstream.names.union(*(other.names for other in upstream.others.values()))
         key = tuple(column.column for column in job.upstream.key)
         resolved = over_tables(query.with_state(state_columns), job, upstream)
-        return cls(resolved, key, names, job.lead_name, tuple(upstream.others))
+        return cls(resolved, key, names, resolved.read_whole if isinstance(resolved, QueryOverSeveral) else ())
 
     @property
     def text(self) -> str:
@@ -64,8 +66,8 @@ class JobQuery:
         Return the SQL of the view's rows, over relations with the used columns.
 
         :param relation: the relation to read as the upstream, or as the one that leads.
-        :param others: the relations to read as the other upstreams, by their names.
+        :param others: the relations to read as the upstreams that are read whole, by their names.
         """
         if isinstance(self.query, QueryOverSeveral):
-            return self.query.text_over({self.lead: relation, **others})
+            return self.query.text_over(relation, others)
         return self.query.render(relation, self.key, self.upstream_names)

@@ -23,6 +23,9 @@ OF_ROWS = frozenset(
 )
 """Nodes of a plan that make at most one row of one row, and know no other row."""
 
+SUBQUERY = "Subquery"
+"""Stands for the plans of EXISTS (…) and IN (…) in a condition of WHERE, which are no nodes of the plan around it."""
+
 OF_ONE_RELATION = OF_ROWS | {"Aggregate", "Deduplicate", "Distinct", "Sort", "Window"}
 """Nodes of a plan that make rows of the rows of one relation."""
 

@@ -64,16 +64,37 @@ class QueryOverSeveral(ShapedQuery):
     def used_columns(self) -> Mapping[str, Sequence[str]]:
         """Return the columns of each upstream that an epoch reads, its key among them or not."""
 
+    @abstractmethod
     def images(self) -> Mapping[str, Sequence[str]]:
-        """Return by upstream the columns of which the writer needs the values before a change."""
-        return {}
+        """
+        Return the columns that both images of a change are needed of, by upstream.
+
+        The writer gets the images of these upstreams (``Changes.images``). The one that leads is among them only if
+        another part of the query reads it, too.
+        """
+
+    @property
+    def read_whole(self) -> tuple[str, ...]:
+        """
+        The upstreams that are read whole: all but the one that leads.
+
+        That one is among them if the query reads it elsewhere, too. There it has all of its rows, also those that
+        history was not read up to yet, and those outside of the job's restriction.
+        """
+        return self.relations[1:]
+
+    @property
+    def keyed(self) -> Collection[str]:
+        """The upstreams whose keys the view relies on, of those that are read whole: each key must be there once."""
+        return frozenset()
 
     @abstractmethod
-    def text_over(self, relations: Mapping[str, str]) -> str:
+    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """
-        Return the SQL of the view's rows over other relations; the user's text is kept.
+        Return the SQL of the view's rows over other relations with the used columns; the user's text is kept.
 
-        :param relations: the relation to read in place of each upstream; each has the used columns of it.
+        :param lead: the relation to read in place of the upstream that leads.
+        :param others: the relations to read in place of those that are read whole, by their names.
         """
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.epoch.barrier import PinnedRange, PinnedRead
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.upstreams import field_of
 from airflow_backfill_provider.core.scan.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -45,6 +46,7 @@ class JobRows:
     The upstream's rows that belong to a job.
 
     :param location: the upstream's location, for messages.
+    :param named: the upstream's field in the job's definition, likewise.
     :param reader: reads the upstream.
     :param types: the used columns and their types, as Delta writes them.
     :param key: the key's order.
@@ -60,6 +62,7 @@ class JobRows:
     """
 
     location: str
+    named: str = "upstream"
     reader: SourceReader = field(compare=False, repr=False)
     types: Mapping[str, str]
     key: KeyOrder
@@ -99,6 +102,7 @@ class JobRows:
         bounds = job.restrict_to.keys
         return cls(
             location=job.upstream.location,
+            named=_field_of(job, job.lead_name),
             reader=reader,
             types=types,
             key=key,
@@ -128,6 +132,7 @@ class JobRows:
         )
         return cls(
             location=definition.location,
+            named=_field_of(job, name),
             reader=reader,
             types=upstream.types,
             key=key,
@@ -319,9 +324,14 @@ class JobRows:
     def duplicates(self) -> DuplicateKeyError:
         """Return the error for a key that does not identify the rows."""
         return DuplicateKeyError(
-            f"{self.location} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
-            "columns that identify a row, or remove the duplicates"
+            f"{self.location} has several rows with the same key ({', '.join(self.key.names)}); give "
+            f"{self.named}.key the columns that identify a row, or remove the duplicates"
         )
+
+
+def _field_of(job: BackfillJob, name: str) -> str:
+    """Return the field of an upstream in a job's definition."""
+    return field_of(name, "upstream") if job.upstreams else "upstream"
 
 
 def literal(offset: Offset) -> Column:

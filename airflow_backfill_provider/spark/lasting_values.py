@@ -9,7 +9,7 @@ module searches the plans that ``EXPLAIN`` prints, the only ones that Spark Conn
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.spark_tokens import TokenKind, spark_tokens, text_value
 from airflow_backfill_provider.core.job.sql import is_relative_date, text_literal
-from airflow_backfill_provider.spark.query import WHOLE_PLANS, Query, over_rows, require_checked
+from airflow_backfill_provider.spark.named_relations import sql_over
+from airflow_backfill_provider.spark.query import NO_OTHERS, WHOLE_PLANS, Query, over_rows, require_checked
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.spark_errors import query_errors
 
@@ -58,30 +59,35 @@ _LIKE_ARGUMENTS = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 """Functions that do not return text if one of their arguments is not text."""
 
 
-def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -> None:
+def require_lasting_values(
+    spark: SparkSession, query: Query, rows: DataFrame, others: Mapping[str, DataFrame] = NO_OTHERS
+) -> None:
     """
     Refuse a query whose values depend on the day, or on a variable of the session.
 
-    :param rows: the upstream's used columns.
+    :param rows: the used columns of the upstream, or of the one that leads.
+    :param others: those of the upstreams that are read whole, by their names.
     :raises InvalidJobError: with the expression, and what to write instead.
     """
-    require_checked(spark, query, rows)
-    schema = rows.schema
-    # An empty relation, so that planning does not read the upstream's files.
-    empty = spark.createDataFrame([], schema)
+    # Empty relations, so that planning does not read the upstreams' files.
+    empty = spark.createDataFrame([], rows.schema)
+    empty_others = {name: spark.createDataFrame([], found.schema) for name, found in others.items()}
+    schemas = [rows.schema, *(found.schema for found in others.values())]
+    require_checked(spark, query, rows, others)
     with query_errors(), session_settings(spark, WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
-        explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
+        sql, relations = over_rows(query, empty, empty_others)
+        explained = str(sql_over(spark, f"EXPLAIN EXTENDED {sql}", relations).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
     if not found:
         raise InvalidJobError(f"query: Spark cannot explain it: {explained.splitlines()[0]}")
     _refuse_variables(plans)
     # Between the query's steps a column may have any name and type; the optimized plan shows whole expressions.
-    _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schema))
+    _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schemas))
     _refuse_formats(plans)
     for value in _values_of_dates(spark, query.text):
         plans = plans.replace(value, "")
-    _refuse_dates_near(today, plans, [query.text, schema.json()])
+    _refuse_dates_near(today, plans, [query.text, *(schema.json() for schema in schemas)])
 
 
 def _values_of_dates(spark: SparkSession, text: str) -> list[str]:
@@ -109,14 +115,18 @@ def _texts(sql: str) -> Iterator[str]:
             yield text_value(sql[token.start : token.end])
 
 
-def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
-    """Return the types of the upstream's columns by their ids in the plans."""
+def _types_by_id(plans: str, schemas: Sequence[StructType]) -> dict[str, DataType]:
+    """Return the types of the upstreams' columns by their ids in the plans, if all columns of a name have one type."""
+    named: dict[str, DataType | None] = {}
+    for field in (field for schema in schemas for field in schema.fields):
+        named[field.name] = field.dataType if named.get(field.name, field.dataType) == field.dataType else None
     types = {}
-    # A query may read the upstream several times, with other ids each time.
+    # A query may read an upstream several times, with other ids each time.
     for columns in re.findall(r"(?:LogicalRDD|LocalRelation <empty>,) (\[.*\])", plans):
-        for field in schema.fields:
-            if found := re.search(rf"[\[ ]{re.escape(field.name)}#(\d+)L?[,\]]", columns):
-                types[found.group(1)] = field.dataType
+        for name, kind in named.items():
+            found = re.search(rf"[\[ ]{re.escape(name)}#(\d+)L?[,\]]", columns)
+            if found and kind is not None:
+                types[found.group(1)] = kind
     return types
 
 

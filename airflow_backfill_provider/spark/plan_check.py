@@ -29,6 +29,9 @@ _ROWS = frozenset({"LocalRelation", "LogicalRDD"})
 _OVER_SEVERAL = frozenset({"Except", "Intersect", "Join", "Union"})
 """Nodes over several relations, each of which may read the upstream again; a shape has to announce them."""
 
+_SUBQUERY = "Subquery"
+"""Stands for the plans inside of a condition's expressions; a shape has to announce them, too."""
+
 _REFLECTION = re.compile(r"\b(?:try_)?(?:reflect|java_method)\(", re.IGNORECASE)
 _LINE_OR_ESCAPE = re.compile(r"""\\(?!")|[\r\n]""")
 """What is or may become the end of a line: a schema in JSON has escapes of its own."""
@@ -77,7 +80,7 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
     :raises InvalidJobError: with the node.
     """
     lines = _analysed(explained.split("\n"))
-    found = _tree(lines)
+    found = _tree(lines, with_subqueries=_SUBQUERY in nodes)
     defined = read = 0
     bound = dict.fromkeys((relation, *others), 0)
     for node in found:
@@ -88,7 +91,8 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
             raise _unannounced(f"reads {node.name}, which is not the upstream")
         if node.name not in {*nodes, "SubqueryAlias", "View", *_ROWS}:
             raise _unannounced(f"has {node.name}, which no check of the query's text found")
-        if len(node.children) > 1 and node.name not in {"WithCTE", *_OVER_SEVERAL}:
+        inputs = [child for child in node.children if child.name != _SUBQUERY]
+        if len(inputs) > 1 and node.name not in {"WithCTE", _SUBQUERY, *_OVER_SEVERAL}:
             raise _unannounced(f"has {node.name} over several relations, which no check of the query's text found")
         defined += node.name == "CTERelationDef"
         read += node.name == "CTERelationRef"
@@ -138,24 +142,29 @@ def _analysed(lines: Sequence[str]) -> Sequence[str]:
     return [line for line in lines[places[1][0] + 2 : places[2][0]] if line]
 
 
-def _tree(lines: Sequence[str]) -> list[_Node]:
+def _tree(lines: Sequence[str], *, with_subqueries: bool) -> list[_Node]:
     """Return a plan's nodes from its lines, which are indented by three characters for each level."""
     nodes: list[_Node] = []
     path: list[_Node] = []
-    for line in lines:
-        found = _NODE.fullmatch(line)
-        depth = len(found["indent"]) // 3 if found else 0
-        if depth > len(path):
-            # Spark indents the plans inside of expressions by one more level.
-            raise _unannounced("has a subquery, which no check of the query's text found")
-        if found is None or (depth == 0) is not (not path):
-            raise _unannounced("has a line that is no operator")
-        node = _Node(found["name"], found["rest"])
-        del path[depth:]
+
+    def add(node: _Node) -> None:
         if path:
             path[-1].children.append(node)
         path.append(node)
         nodes.append(node)
+
+    for line in lines:
+        found = _NODE.fullmatch(line)
+        depth = len(found["indent"]) // 3 if found else 0
+        # Spark indents the plans inside of expressions by one more level.
+        if with_subqueries and path and path[-1].name == "Filter" and depth == len(path) + 1:
+            add(_Node(_SUBQUERY, ""))
+        if depth > len(path):
+            raise _unannounced("has a subquery, which no check of the query's text found")
+        if found is None or (depth == 0) is not (not path):
+            raise _unannounced("has a line that is no operator")
+        del path[depth:]
+        add(_Node(found["name"], found["rest"]))
     if not nodes:
         raise _unannounced("is empty")
     return nodes

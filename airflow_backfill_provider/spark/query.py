@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.plan_check import explainable, explainable_schema, require_announced_plan
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -93,25 +94,16 @@ def run_query(
     :raises InvalidJobError: if Spark cannot analyse the query, or if the query does more than its check found.
     """
     require_checked(spark, query, rows, others)
-    named: dict[str, Any] = {_argument(number): others[name] for number, name in enumerate(query.others)}
     with query_errors():
-        result = spark.sql(over_rows(query), rows=rows, **named)
-        result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
-    return result
+        return sql_over(spark, *over_rows(query, rows, others))
 
 
-def over_rows(query: Query) -> str:
-    """Return the SQL of a query over the ``rows`` argument, and those of others, of :meth:`SparkSession.sql`."""
-    relation, others = _new_relation(), {name: _new_relation() for name in query.others}
-    # Spark replaces the name in braces with the rows; a temporary view would need two more calls to a server.
-    sql = query.over(relation, others).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
-    for number, name in enumerate(query.others):
-        sql = sql.replace(others[name], f"{{{_argument(number)}}}")
-    return sql
-
-
-def _argument(number: int) -> str:
-    return f"other_{number}"
+def over_rows(
+    query: Query, rows: DataFrame, others: Mapping[str, DataFrame] = NO_OTHERS
+) -> tuple[str, Mapping[str, DataFrame]]:
+    """Return the SQL of a query over rows, and what stands for each relation in it; see :func:`sql_over`."""
+    relation, names = _new_relation(), {name: _new_relation() for name in query.others}
+    return query.over(relation, names), {relation: rows, **{names[name]: others[name] for name in names}}
 
 
 def require_checked(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.kinds import JobShape, ShapeLimits, may_read_units, shape_of_job
+from airflow_backfill_provider.core.kinds import JobShape, may_read_units, shape_of_job
+from airflow_backfill_provider.core.shape_limits import ShapeLimits
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS

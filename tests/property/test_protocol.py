@@ -20,6 +20,7 @@ from airflow_backfill_provider.strategies.arrangement.location import location_o
 from tests.builders import PAID
 from tests.dying import died
 from tests.property.backfilling import Backfilling
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -131,10 +132,18 @@ HISTORIES = st.lists(STEPS, min_size=4, max_size=12)
 INITIAL = st.lists(st.sampled_from(IDS), max_size=7, unique=True)
 
 
-@given(INITIAL, HISTORIES, st.sampled_from(Visibility))
-@settings(max_examples=16)
-def test_the_view_is_the_query_whatever_happens(initial, steps, visibility):
+def in_numbers(few, many):
+    """Let `make test` play a few histories, and `make test-exhaustive` many."""
+    return pytest.mark.parametrize("histories", [few, exhaustive(many)])
+
+
+@in_numbers(8, 30)
+def test_the_view_is_the_query_whatever_happens(histories):
     """I1 after every epoch that ended, I2 through every crash, I4 to the end."""
+    settings(max_examples=histories)(given(INITIAL, HISTORIES, st.sampled_from(Visibility))(_view_is_the_query))()
+
+
+def _view_is_the_query(initial, steps, visibility):
     with TemporaryDirectory() as folder:
         backfilling = Backfilling(Path(folder), query=PAID, rate_limit=2, strategy="no_shuffle", visibility=visibility)
         backfilling.orders.add(*initial)
@@ -177,10 +186,13 @@ def test_the_view_of_an_arrangement_is_the_query_whatever_happens(initial, steps
         play(backfilling, steps)
 
 
-@given(INITIAL, HISTORIES, st.integers(1, 3))
-@settings(max_examples=24)
-def test_the_view_of_a_snapshot_is_the_query_whatever_happens(initial, steps, parallelism):
+@in_numbers(8, 40)
+def test_the_view_of_a_snapshot_is_the_query_whatever_happens(histories):
     """I1 to I4: while files are read, while the log is replayed, and afterwards."""
+    settings(max_examples=histories)(given(INITIAL, HISTORIES, st.integers(1, 3))(_view_of_a_snapshot_is_the_query))()
+
+
+def _view_of_a_snapshot_is_the_query(initial, steps, parallelism):
     with TemporaryDirectory() as folder:
         job = {"strategy": "snapshot", "parallelism": parallelism, "query": PAID, "rate_limit": 2}
         backfilling = Backfilling(Path(folder), **job)

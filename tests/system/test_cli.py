@@ -211,8 +211,8 @@ def test_a_backfill_from_plan_to_verify(job):
     ("wrong", "texts"),
     [
         pytest.param({"query": "SELECT region, id, nope FROM upstream"}, ["query", "nope"], id="unknown column"),
-        pytest.param({"query": "SELECT region, id, note FROM upstream WHERE"}, ["query"], id="syntax error"),
-        pytest.param({"upstream": {"path": "{folder}/nowhere", "key": ["id"]}}, ["nowhere"], id="missing table"),
+        exhaustive({"query": "SELECT region, id, note FROM upstream WHERE"}, ["query"], name="syntax error"),
+        exhaustive({"upstream": {"path": "{folder}/nowhere", "key": ["id"]}}, ["nowhere"], name="missing table"),
         exhaustive({"upstream": {"path": "{folder}/orders", "key": ["region"]}}, ["region"], name="duplicate keys"),
         pytest.param({"materialized_view": "{folder}/orders of others"}, ["orders of others"], id="path taken"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.selection import has_nothing_to_play, rank
+from tests.selection import has_nothing_to_play, rank, seconds_of_units, unit_of
 
 SLOW_RUN = "slow and not exhaustive"
 FAST = "def test_it(): ...\n"
@@ -60,3 +60,24 @@ def test_the_longest_files_are_played_first_and_the_others_in_the_order_in_which
         "tests/c.py::test_1",
         "tests/d.py::test_3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("test", "unit"),
+    [
+        ("tests/integration/kafka/test_topic.py::test_1[a::b]", "tests/integration/kafka"),
+        ("tests/integration/engine/test_epochs.py::test_2", "tests/integration/engine/test_epochs.py"),
+        ("tests/unit/sources/kafka/test_lag.py::test_3", "tests/unit/sources/kafka/test_lag.py"),
+    ],
+)
+def test_a_folder_whose_tests_share_a_server_is_played_as_a_whole(test, unit):
+    """Three processes would start three servers."""
+    assert unit_of(test) == unit
+
+
+def test_a_folder_is_played_as_early_as_all_of_its_files_together_say():
+    """Its files alone may be short ones."""
+    seconds = {"tests/integration/s3/test_a.py": 8.0, "tests/integration/s3/test_b.py": 9.0, "tests/test_c.py": 12.0}
+    tests = ["tests/test_c.py::test_1", "tests/integration/s3/test_a.py::test_2"]
+    units = seconds_of_units(seconds)
+    assert rank(tests[1], units) < rank(tests[0], units)

@@ -57,6 +57,7 @@ from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
 from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
+from airflow_backfill_provider.core.shape_limits import ShapeLimits
 
 MAX_VNODE_COUNT = 32_768
 
@@ -234,10 +235,10 @@ class BackfillJob(ShownAsYaml):
         shape = kinds.shape_of_job(self)
         shape.require_job(self)
         named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
-        for kind in (shape, named):
-            if kind is not None and kind.only_visibility is not None and "visibility" not in self.model_fields_set:
-                object.__setattr__(self, "visibility", kind.only_visibility)
-        limits = kinds.ShapeLimits(shape, self.query, None if named is None else named.name)
+        for usual in (shape.default_visibility if named is None else named.only_visibility, shape.only_visibility):
+            if usual is not None and "visibility" not in self.model_fields_set:
+                object.__setattr__(self, "visibility", usual)
+        limits = ShapeLimits(shape, self.query, None if named is None else named.name)
         limits.require(visibility=self.visibility, parallelism=self.parallelism, speed=self.rate.limits)
         if named is not None:
             named.require_job(self)

@@ -24,7 +24,12 @@ from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
-from airflow_backfill_provider.core.status.upstream_status import UpstreamStatus, smallest_headroom, upstream_statuses
+from airflow_backfill_provider.core.status.upstream_status import (
+    UpstreamStatus,
+    furthest_behind,
+    smallest_headroom,
+    upstream_statuses,
+)
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
 from airflow_backfill_provider.core.status.watchdog import answered_at, watch
@@ -109,8 +114,7 @@ class JobSummary(BaseModel):
         ``None``.
     :param chain: if the upstream is itself a job's view, the jobs before this one, in the order in which they run: each
         with its ``name``, ``materialized_view``, ``state``, whether it is ``finished``, and its ``progress``.
-    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; of several upstreams
-        also which job has to read as much of a common table; ``None`` if for none.
+    :param waits_for: which job this one waits for, such as ``waits for paid_orders, 43 %``; ``None`` if for none.
     :param root_lag_seconds: age of the oldest change of the chain's first upstream that the view may lack; ``None`` if
         there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
@@ -118,6 +122,7 @@ class JobSummary(BaseModel):
     :param upstreams: of a job with several: by name the ``version`` that the view is at and when it was committed
         (``as_of``), the ``latest_version``, the lag and the headroom of each. The fields beside it are those of the one
         that leads, and the smallest headroom.
+    :param furthest_behind: of a job with several: the name of the one that the view is furthest behind.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -171,6 +176,7 @@ class JobSummary(BaseModel):
     root_lag_seconds: float | None = None
     rebuild: JobSummary | None = None
     upstreams: Annotated[dict[str, UpstreamStatus], Field(exclude_if=lambda found: not found)] = {}
+    furthest_behind: Annotated[str, Field(exclude_if=lambda name: not name)] = ""
 
 
 class JobStatus(JobSummary):
@@ -255,6 +261,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
     last_failure = _last_failure(newest, pinned, failures)
+    upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, now)
     alarms = watch(
         settings=settings,
         barriers=barriers,
@@ -320,7 +327,8 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         chain=chain,
         waits_for=waits_for(chain) or next((one.waits_for for one in held), None),
         root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
-        upstreams=upstream_statuses(settings, committed_barrier, feed, other_feeds, now),
+        upstreams=upstreams,
+        furthest_behind=furthest_behind(upstreams),
     )
 
 
@@ -359,12 +367,8 @@ def _count(state: BackfillState) -> VnodeCounts:
     completed = sum(isinstance(progress, Completed) for progress in state.vnodes)
     not_started = sum(isinstance(progress, NotStarted) for progress in state.vnodes)
     total = len(state.vnodes)
-    return VnodeCounts(
-        total=total,
-        not_started=not_started,
-        in_progress=total - completed - not_started,
-        completed=completed,
-    )
+    in_progress = total - completed - not_started
+    return VnodeCounts(total=total, not_started=not_started, in_progress=in_progress, completed=completed)
 
 
 def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:

@@ -68,6 +68,23 @@ def upstream_statuses(
     return {name: _status(settings, name, found, committed, now) for name, found in feeds.items()}
 
 
+def furthest_behind(upstreams: Mapping[str, UpstreamStatus]) -> str:
+    """
+    Return the name of the upstream that a view is furthest behind, by the age of what it has not read.
+
+    One that does not answer counts as further behind than any other, because its lag is unknown.
+
+    :param upstreams: several upstreams by their names, the one that leads first.
+    :returns: of equal ones the first; empty if there are none.
+    """
+
+    def behind(name: str) -> tuple[bool, bool, float]:
+        found = upstreams[name]
+        return not found.answers, bool(found.lag_versions), found.lag_seconds or 0.0
+
+    return max(upstreams, key=behind, default="")
+
+
 def smallest_headroom(feeds: list[ChangeFeed], now: dt.datetime) -> float | None:
     """Return the hours until the first of some upstreams may delete needed changes; ``None`` if none needs any."""
     known = [left / dt.timedelta(hours=1) for feed in feeds if (left := feed.headroom(now)) is not None]

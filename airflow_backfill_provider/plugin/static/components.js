@@ -21,16 +21,16 @@ export const Progress = ({ name, summary }) => {
   );
 };
 
-/** The lag of a view behind its upstream, in units of its offsets and in time. */
-export const lag = (summary) => {
-  if (!summary.upstream_answers) {
+/** The lag of a view behind an upstream, in units of its offsets and in time. */
+export const lag = (found) => {
+  if (!found.upstream_answers) {
     return "Unknown";
   }
-  if (!summary.lag_versions) {
+  if (!found.lag_versions) {
     return "None";
   }
-  const lag = distance(summary.lag_versions, summary.lag_unit);
-  return summary.behind_since ? `${lag}, ${duration(since(summary.behind_since))}` : lag;
+  const lag = distance(found.lag_versions, found.lag_unit);
+  return found.behind_since ? `${lag}, ${duration(since(found.behind_since))}` : lag;
 };
 
 export const Notice = ({ children, kind = "info", title }) =>

@@ -28,6 +28,14 @@ export const size = (bytes) => {
 /** A distance of two offsets: a number of versions, or bytes of a database's log. */
 export const distance = (value, unit) => (unit === "byte" ? size(value) : plural(value, unit));
 
+/** How far a view is behind its upstream; of several, behind the one that it is furthest behind. */
+export const behind = (summary) => {
+  const found = summary.upstreams?.[summary.furthest_behind];
+  return found
+    ? { ...found, name: summary.furthest_behind, upstream_answers: found.answers }
+    : { ...summary, latest_version: summary.upstream_latest_version, name: "the upstream", version: summary.upstream_version };
+};
+
 /** A share as a percentage, which is 100 % only at the end. */
 export const percent = (share) => (share >= 1 ? "100 %" : `${(Math.floor(share * 1000) / 10).toFixed(1)} %`);
 
@@ -93,6 +101,20 @@ export const reason = (job) => {
   return summary && summary.pinned_epoch !== null && state !== "running" ? `${standing} ${pinned(summary)}` : standing;
 };
 
+const finished = (summary) => {
+  const { lag_unit: unit, lag_versions: lag, name, upstream_answers: answers } = behind(summary);
+  if (!answers) {
+    return `Finished. It is unknown how far the view is behind ${name}, which does not answer.`;
+  }
+  if (!lag) {
+    return "Finished and up to date.";
+  }
+  return (
+    `Finished, ${distance(lag, unit)} behind ${name}.` +
+    (summary.pinned_epoch === null ? " The next DAG run applies its changes." : "")
+  );
+};
+
 const reasonOfState = ({ problem, state, summary, waits_for }) => {
   switch (state) {
     case "not_created":
@@ -109,16 +131,7 @@ const reasonOfState = ({ problem, state, summary, waits_for }) => {
         ? "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over."
         : "Cancelled: only the pinned epoch is still completed. A rebuild starts over.";
     case "finished":
-      if (!summary.upstream_answers) {
-        return "Finished. The upstream does not answer, so its lag is unknown.";
-      }
-      if (!summary.lag_versions) {
-        return "Finished and up to date.";
-      }
-      return (
-        `Finished, ${distance(summary.lag_versions, summary.lag_unit)} behind the upstream.` +
-        (summary.pinned_epoch === null ? " The next DAG run applies its changes." : "")
-      );
+      return finished(summary);
     case "paused":
       return summary.condition === "paused"
         ? "Paused: epochs read no history, but still apply changes."

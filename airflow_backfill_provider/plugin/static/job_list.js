@@ -1,6 +1,6 @@
 // The list of jobs, with one line for each.
 
-import { compact, count, duration, percent, reason, STATES } from "./format.js";
+import { behind, compact, count, duration, percent, reason, STATES } from "./format.js";
 import { Badge, lag, Placeholder, Progress, Stale } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link, useEffect, useSearchParams, useState } from "./react.js";
@@ -46,7 +46,7 @@ const Line = ({ job, to }) => {
           h("td.bf-number", { title: `${count(summary.rows_read)} of about ${count(summary.rows_estimated)}` }, compact(summary.rows_read)),
           h("td.bf-number.bf-optional", summary.rows_per_second === null ? "–" : `${compact(summary.rows_per_second)}/s`),
           h("td.bf-number", summary.finished ? "–" : duration(summary.eta_seconds)),
-          h("td", lag(summary)),
+          h("td", lag(behind(summary))),
           h("td.bf-number.bf-optional", count(summary.epoch)),
         )
       : h("td.bf-muted", { colSpan: 6 }, reason(job)),

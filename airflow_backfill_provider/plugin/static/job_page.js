@@ -4,7 +4,7 @@ import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
-import { compact, count, duration, limitHint, percent, rateLimit, reason, rebuildReason, size, time } from "./format.js";
+import { behind, compact, count, duration, limitHint, percent, rateLimit, reason, rebuildReason, size, time } from "./format.js";
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
@@ -14,8 +14,9 @@ import { VnodeMap } from "./vnode_map.js";
 
 const Stat = ({ children, hint, label }) => h("div.bf-stat", { title: hint }, h("dt", label), h("dd", children));
 
-const Stats = ({ summary }) =>
-  h(
+const Stats = ({ summary }) => {
+  const furthest = behind(summary);
+  return h(
     "dl.bf-stats",
     h(
       Stat,
@@ -30,8 +31,8 @@ const Stats = ({ summary }) =>
     h(Stat, { hint: "At this pace", label: "Time left" }, summary.finished ? "Done" : duration(summary.eta_seconds)),
     h(
       Stat,
-      { hint: `The upstream is at ${summary.offset_name} ${summary.upstream_latest_version}, the view at ${summary.upstream_version ?? "none"}`, label: "Lag" },
-      lag(summary),
+      { hint: `The newest of ${furthest.name} is ${furthest.offset_name} ${furthest.latest_version}, the view is at ${furthest.version ?? "none"}`, label: "Lag" },
+      lag(furthest),
     ),
     h(
       Stat,
@@ -68,6 +69,7 @@ const Stats = ({ summary }) =>
       ),
     h(Stat, { hint: "The number of task runs that share an epoch, from the next barrier on", label: "Parallel task runs" }, count(summary.parallelism)),
   );
+};
 
 const Rebuild = ({ rebuild }) =>
   rebuild &&

@@ -4,21 +4,13 @@ import { lag } from "./components.js";
 import { duration, time } from "./format.js";
 import { h } from "./react.js";
 
-const asLag = (upstream) =>
-  lag({
-    behind_since: upstream.behind_since,
-    lag_unit: upstream.lag_unit,
-    lag_versions: upstream.lag_versions,
-    upstream_answers: upstream.answers,
-  });
-
 const Row = ({ name, upstream }) =>
   h(
     "tr",
     h("th", { scope: "row", title: upstream.location }, upstream.leads ? `${name} (leads)` : name),
     h("td", upstream.version === null ? "none yet" : `${upstream.offset_name} ${upstream.version}`),
     h("td", upstream.as_of === null ? "–" : time(upstream.as_of)),
-    h("td", asLag(upstream)),
+    h("td", lag({ ...upstream, upstream_answers: upstream.answers })),
     h("td", upstream.headroom_hours === null ? "Needs no changes" : duration(upstream.headroom_hours * 3600)),
   );
 

@@ -20,6 +20,7 @@ from airflow_backfill_provider.shapes.group.fold.step import EVERYTHING, Aggrega
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.units import Units
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.spark_errors import query_errors
 
 _ROWS = "backfill_rows__"
@@ -155,9 +156,5 @@ def _over(context: WriterContext, query: GroupQuery, selected: str, rows: DataFr
 
 
 def _run(context: WriterContext, text: str, rows: DataFrame) -> DataFrame:
-    # Spark replaces the name in braces with the rows.
-    text = text.replace("{", "{{").replace("}", "}}").replace(f"`{_ROWS}`", "{rows}")
     with query_errors():
-        result = context.spark.sql(text, rows=rows)
-        result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
-    return result
+        return sql_over(context.spark, text, {f"`{_ROWS}`": rows})

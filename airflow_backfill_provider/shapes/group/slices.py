@@ -19,6 +19,7 @@ from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.query import require_checked, run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import query_errors
@@ -77,13 +78,8 @@ class Slices:
         spark, used = self._context.spark, rows.select(*map(column, self._rows.columns))
         require_checked(spark, self._context.query, used)
         text = self._query.render_slice("backfill_rows__", "backfill_units__", self.names, self._rows.names)
-        # Spark replaces the names in braces with the relations.
-        text = text.replace("{", "{{").replace("}", "}}")
-        text = text.replace("`backfill_rows__`", "{rows}").replace("`backfill_units__`", "{touched}")
         with query_errors():
-            result = spark.sql(text, rows=used, touched=touched)
-            result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
-        return result
+            return sql_over(spark, text, {"`backfill_rows__`": used, "`backfill_units__`": touched})
 
     def require_same(self, rows: DataFrame) -> None:
         """

@@ -201,6 +201,7 @@ def test_parts_merge_into_the_view_each_under_its_own_transaction(orders: Lakeho
     orders.assert_equals_query("SELECT id, count(*) AS orders FROM {upstream} GROUP BY id")
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_group_is_found_by_a_verification(orders: Lakehouse) -> None:
     orders.create(query="SELECT customer, count(*) AS orders FROM upstream GROUP BY customer")
     orders.finish()

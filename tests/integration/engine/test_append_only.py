@@ -21,7 +21,6 @@ from airflow_backfill_provider.jobs.verification import verifier
 from tests.builders import commit_file
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -138,12 +137,13 @@ def compact_and_vacuum(events: Lakehouse) -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("statement", "operation"),
     [
         ("DELETE FROM {upstream} WHERE id % 10 = 3", "DELETE"),
-        exhaustive("UPDATE {upstream} SET name = 'x' WHERE id = 5", "UPDATE"),
-        exhaustive("INSERT OVERWRITE {upstream} VALUES (1, 'x')", "WRITE"),
+        ("UPDATE {upstream} SET name = 'x' WHERE id = 5", "UPDATE"),
+        ("INSERT OVERWRITE {upstream} VALUES (1, 'x')", "WRITE"),
     ],
 )
 def test_a_commit_that_changes_rows_is_refused(events: Lakehouse, statement: str, operation: str) -> None:
@@ -317,6 +317,7 @@ def test_columns_of_wider_types_are_read(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT id, number, part FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_is_made_anew_is_refused(events: Lakehouse) -> None:
     """I6."""
     create(events)

@@ -88,6 +88,7 @@ def same(rows: DataFrame, expected: DataFrame) -> bool:
     return sorted(map(str, rows.collect())) == sorted(map(str, expected.collect()))
 
 
+@pytest.mark.exhaustive
 def test_deltalake_adds_what_spark_wrote(target: Target, values: DataFrame) -> None:
     target.append(values)
     assert target.engine().startswith("delta-rs")
@@ -154,6 +155,7 @@ def test_delta_deletes_compacts_and_cleans_up_as_ever(target: Target, values: Da
     assert same(target.rows(), values.filter("id % 5 <> 2 OR id = 2"))
 
 
+@pytest.mark.exhaustive
 def test_a_replay_adds_nothing(target: Target, values: DataFrame) -> None:
     target.append(values)
     target.append(values)

@@ -249,10 +249,11 @@ def test_changes_that_waited_come_into_the_arrangement_before_its_last_chunk(cus
     customers.assert_equals_query(EXPECTED)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "point",
     [
-        exhaustive(CrashPoint.BEFORE_ARRANGEMENT_COMMIT),
+        CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
         CrashPoint.AFTER_ARRANGEMENT_COMMIT,
     ],
 )
@@ -291,6 +292,7 @@ def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> Non
     customers.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_key_inserted_twice_is_refused_before_the_view_has_it(customers: Lakehouse) -> None:
     """I6, also where the first of the two lies in the arrangement and is not read yet."""
     create(customers, rate_limit=10)

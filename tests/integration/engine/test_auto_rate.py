@@ -25,6 +25,7 @@ TARGET = 3
 """Seconds that an epoch should take; on any machine a few epochs of a few hundred rows take less."""
 
 
+@pytest.mark.exhaustive
 def test_the_epochs_of_auto_follow_what_the_log_says_and_read_every_row_once(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT, name STRING")
     rows = lakehouse.sql("SELECT id, concat('n', id) AS name FROM range(3000)")

@@ -7,6 +7,7 @@ import pytest
 from airflow_backfill_provider.core import errors
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.refusals import assert_nothing_written
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -14,15 +15,15 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [
-        ({"key": ["nope"]}, errors.InvalidJobError, ["upstream.key", "'nope'", "id, name, price"]),
+        exhaustive({"key": ["nope"]}, errors.InvalidJobError, ["upstream.key", "'nope'", "id, name, price"]),
         ({"key": ["price"]}, errors.InvalidJobError, ["price", "double", "cannot be a key"]),
         ({"query": "SELECT id, nope FROM upstream"}, errors.InvalidJobError, ["query", "nope"]),
-        ({"query": "SELECT id, nope(id) AS x FROM upstream"}, errors.InvalidJobError, ["query", "nope"]),
+        exhaustive({"query": "SELECT id, nope(id) AS x FROM upstream"}, errors.InvalidJobError, ["query", "nope"]),
         ({"query": "SELECT id, id + 1 FROM upstream"}, errors.InvalidJobError, ["(id + 1)", "alias"]),
-        ({"query": "SELECT id, name AS id FROM upstream"}, errors.InvalidJobError, ["id", "more than once"]),
+        exhaustive({"query": "SELECT id, name AS id FROM upstream"}, errors.InvalidJobError, ["id", "more than once"]),
         ({"query": "SELECT id, NULL AS nothing FROM upstream"}, errors.InvalidJobError, ["nothing", "cast"]),
-        ({"query": "SELECT id, user FROM upstream"}, errors.InvalidJobError, ["user", "not deterministic"]),
-        ({"query": "SELECT id FROM upstream WHERE name"}, errors.InvalidJobError, ["query"]),
+        exhaustive({"query": "SELECT id, user FROM upstream"}, errors.InvalidJobError, ["user", "not deterministic"]),
+        exhaustive({"query": "SELECT id FROM upstream WHERE name"}, errors.InvalidJobError, ["query"]),
         ({"restrict_to": {"keys": {"up_to": ["soon"]}}}, errors.InvalidJobError, ["restrict_to.keys.up_to", "long"]),
     ],
 )

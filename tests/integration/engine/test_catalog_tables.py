@@ -64,6 +64,7 @@ def test_names_are_resolved_once_and_epochs_keep_the_view_true(sales):
     assert by_name.count() == 8
 
 
+@pytest.mark.exhaustive
 def test_the_view_is_registered_with_comments_and_its_owner(sales):
     sales.create()
     described = sales.sql(f"DESCRIBE TABLE EXTENDED {sales.view_name}").collect()
@@ -85,6 +86,7 @@ def test_a_job_that_names_its_tables_is_opened_again_without_spark(sales):
     assert again.store.settings_history() == before, "creating again is a no-op"
 
 
+@pytest.mark.exhaustive
 def test_before_its_creation_such_a_job_has_no_location(sales):
     backfill = sales.define()
     with pytest.raises(JobNotCreatedError, match=r"in a catalog.*create it first, or give upstream\.path"):
@@ -236,9 +238,7 @@ UNUSABLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("field", "name", "error", "message"), mostly_exhaustive_combinations(UNUSABLE, [UNUSABLE[0], UNUSABLE[6]])
-)
+@pytest.mark.parametrize(("field", "name", "error", "message"), mostly_exhaustive_combinations(UNUSABLE, [UNUSABLE[0]]))
 def test_a_name_that_cannot_be_used_is_refused(sales, field, name, error, message):
     sales.sql(f"CREATE TABLE {sales.schema}.csv (id BIGINT) USING csv")
     sales.sql(f"CREATE VIEW {sales.schema}.saved AS SELECT * FROM {{upstream}}")
@@ -249,6 +249,7 @@ def test_a_name_that_cannot_be_used_is_refused(sales, field, name, error, messag
     assert not sales.backfill.store.created()
 
 
+@pytest.mark.exhaustive
 def test_a_path_that_is_not_the_tables_is_refused(sales):
     with pytest.raises(InvalidJobError, match=r"upstream\.path: .*orders lies at .*sales/orders, not at /elsewhere"):
         sales.create(upstream={"table": sales.upstream, "path": "/elsewhere", "key": ["id"]})

@@ -89,6 +89,7 @@ def test_groups_over_a_view_wait_for_it_follow_it_and_are_told_of_its_rebuild(
     assert_right(totals)
 
 
+@pytest.mark.exhaustive
 def test_the_commit_that_finishes_a_view_switches_its_feed_on(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT")
     lakehouse.sql("INSERT INTO {upstream} VALUES (1), (2)")

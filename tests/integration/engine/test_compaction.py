@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.status.compaction import CompactionPolicy, C
 from airflow_backfill_provider.jobs.maintenance import compaction
 from airflow_backfill_provider.jobs.maintenance.compaction import JobCompaction
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
-from airflow_backfill_provider.spark import query
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
@@ -251,8 +251,10 @@ def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse]
 def gated(numbers: Lakehouse, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
     """A view in three files, and a change whose merge waits at the gate."""
     # No job's query may call a function that is not Spark's own.
-    written = query.over_rows
-    monkeypatch.setattr(query, "over_rows", lambda asked: written(asked).replace("concat(name)", "gate(name)"))
+    monkeypatch.setattr(
+        "airflow_backfill_provider.spark.query.sql_over",
+        lambda spark, text, rows: sql_over(spark, text.replace("concat(name)", "gate(name)"), rows),
+    )
     numbers.create(rate_limit=100, query="SELECT id, concat(name) AS name FROM upstream")
     numbers.finish()
     # One row, so that one task waits: Spark has two cores here, and the compaction needs one.

@@ -50,6 +50,7 @@ def test_a_view_that_two_processes_create_at_once_is_made_once(numbers: Lakehous
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_two_creations_at_the_same_moment_make_one_view(numbers: Lakehouse) -> None:
     """Both commit at once: the second one finds the table made, or fails with a named error."""
     first = late(numbers, lambda mine: mine.create(rate_limit=10))

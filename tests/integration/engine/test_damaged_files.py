@@ -51,6 +51,7 @@ def test_a_damaged_arrangement_is_damaged_state(numbers: Lakehouse) -> None:
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_a_text_like_a_variable_means_itself(lakehouse: Lakehouse) -> None:
     """I1: in a folder's name, a column's name and a literal."""
     lakehouse.upstream_path = str(lakehouse.folder / "${env:HOME}")

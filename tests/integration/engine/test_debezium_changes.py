@@ -35,7 +35,7 @@ from tests.debezium_events import (
     row,
     rows_of,
 )
-from tests.variants import mostly_exhaustive_combinations
+from tests.variants import exhaustive, mostly_exhaustive_combinations
 
 pytestmark = pytest.mark.spark
 
@@ -134,10 +134,10 @@ def test_a_row_that_comes_from_another_key_has_long_values_of_its_own(spark: Spa
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        (Event(kind="x", lsn=9, after=ONE), "unknown kind"),
+        exhaustive(Event(kind="x", lsn=9, after=ONE), "unknown kind"),
         (Event(kind=UPDATE, lsn=None, after=ONE), r"no position \(source.lsn\)"),
-        (Event(kind=DELETE, lsn=9), r"no key \(region, id\)"),
-        (Event(kind=INSERT, lsn=9, after={**ONE, "id": None}), r"no key \(region, id\)"),
+        exhaustive(Event(kind=DELETE, lsn=9), r"no key \(region, id\)"),
+        exhaustive(Event(kind=INSERT, lsn=9, after={**ONE, "id": None}), r"no key \(region, id\)"),
         (Event(kind=UPDATE, lsn=4, after=ONE, time=10_000_000), "earlier position .* later time"),
     ],
 )
@@ -148,12 +148,14 @@ def test_events_that_mean_nothing_are_refused(spark: SparkSession, lake: Path, e
         Debezium().reader(spark, source).changes(Offset(1), Offset(2)).collect()
 
 
+@pytest.mark.exhaustive
 def test_messages_and_tombstones_are_no_changes(spark: SparkSession, lake: Path) -> None:
     source = source_of(lake, [Event(kind=READ, lsn=5, after=ONE)], [Event(kind="m", lsn=6), Event(kind=None, lsn=None)])
     assert Debezium().reader(spark, source).changes(Offset(1), Offset(2)).count() == 0
     assert Debezium().reader(spark, source).rows(Offset(2)).count() == 1
 
 
+@pytest.mark.exhaustive
 def test_a_table_of_events_whose_events_are_changed_is_refused(spark: SparkSession, lake: Path) -> None:
     source = source_of(lake, [Event(kind=READ, lsn=5, after=ONE), Event(kind=READ, lsn=5, after=MOVED)])
     spark.sql(f"DELETE FROM delta.`{source.location.replace('`', '``')}` WHERE after.region = 'm'")

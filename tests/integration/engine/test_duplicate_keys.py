@@ -21,6 +21,7 @@ def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
     assert_nothing_written(numbers)
 
 
+@pytest.mark.exhaustive
 def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_them(
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,12 +95,13 @@ def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -
     assert {row["id"] for row in numbers.view().collect()} == set(range(9))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("visibility", "row"),
     [
-        exhaustive("every_epoch", "(2, 'left out', -1)"),
+        ("every_epoch", "(2, 'left out', -1)"),
         ("on_finish", "(2, 'again', 0)"),
-        exhaustive("on_finish", "(2, 'left out', -1)"),
+        ("on_finish", "(2, 'left out', -1)"),
     ],
 )
 def test_duplicate_key_of_a_row_that_was_read_is_refused(numbers: Lakehouse, visibility: str, row: str) -> None:

@@ -159,7 +159,7 @@ def _two_columns(spark: SparkSession, call: str, rows: Mapping[int, object], kin
         exhaustive({0: (0, 1, 9)}, True),  # … is replaced by a greater one
         exhaustive({0: (0, 1, 1)}, False),  # … by itself
         exhaustive({0: (0, 1, -1)}, False),  # … by a smaller one
-        ({0: None, 9: (9, 1, 1)}, False),  # … goes, and comes in another row
+        exhaustive({0: None, 9: (9, 1, 1)}, False),  # … goes, and comes in another row
         exhaustive({1: None}, False),  # another value goes
         exhaustive({0: (0, 2, 1)}, True),  # the least value moves to another group
         exhaustive({0: None, 1: None}, True),  # only a null is left, beside the greatest value
@@ -200,6 +200,7 @@ def test_an_average_is_rounded_once(spark: SparkSession) -> None:
         groups.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_repeated_attempt_computes_the_same_state(spark: SparkSession) -> None:
     """I2: the state at the end of an epoch is computed from the one at its beginning, not added to what is there."""
     groups = _two_columns(spark, "sum(v)", {0: 1}, "INT")
@@ -243,6 +244,7 @@ def test_changes_that_contradict_the_state_are_refused(spark: SparkSession) -> N
         groups.epoch({0: None, 5: None})
 
 
+@pytest.mark.exhaustive
 def test_users_columns_may_have_the_names_of_hidden_ones(spark: SparkSession) -> None:
     groups = FoldedGroups(
         spark, "id BIGINT, __fold_rows INT, ___fold_sign INT", ("__fold_rows",), ("sum(___fold_sign)", "count(*)")

@@ -49,7 +49,6 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
         orders.epoch()
 
 
-@pytest.mark.exhaustive
 def test_an_arrangement_that_something_else_wrote_to_is_refused(orders: Lakehouse) -> None:
     """I6: chunks are read from it, so the view would never get the rows that it lacks."""
     arrange_by_customer(orders)
@@ -96,6 +95,7 @@ def test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not(order
     assert orders.view().count() == orders.view().select("id").distinct().count()
 
 
+@pytest.mark.exhaustive
 def test_a_foreign_row_does_not_prevent_its_own_repair(orders: Lakehouse) -> None:
     """The upstream inserts the key afterwards; with the foreign row in the view the merge would call it a duplicate."""
     orders.create()

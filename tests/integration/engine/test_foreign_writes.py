@@ -9,7 +9,6 @@ from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs import mutations
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +23,7 @@ def test_view_written_by_another_writer(numbers: Lakehouse) -> None:
     assert {row["id"] for row in numbers.view().collect()} == {0, 2, 3, 4}
 
 
+@pytest.mark.exhaustive
 def test_view_restored_by_another_writer(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
@@ -32,11 +32,12 @@ def test_view_restored_by_another_writer(numbers: Lakehouse) -> None:
         numbers.epoch()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("moment", "committed"),
     [
         (CrashPoint.BEFORE_SNAPSHOT_COMMIT, 1),
-        exhaustive(CrashPoint.BEFORE_STATE_COMMIT, 2),
+        (CrashPoint.BEFORE_STATE_COMMIT, 2),
     ],
 )
 def test_view_written_by_another_writer_while_an_epoch_runs(

@@ -19,6 +19,7 @@ from airflow_backfill_provider.spark.lasting_values import require_lasting_value
 from airflow_backfill_provider.spark.session import prepare_session
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.known_settings import KNOWN_SETTINGS
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -96,13 +97,13 @@ def check_query_text(session: SparkSession, query: str) -> None:
     require_lasting_values(session, asked, session.createDataFrame([], COLUMNS))
 
 
-@pytest.mark.parametrize("expression", MOVING)
+@pytest.mark.parametrize("expression", mostly_exhaustive(MOVING, MOVING[::3]))
 def test_a_value_that_may_differ_tomorrow_is_refused(session: SparkSession, expression: str) -> None:
     with pytest.raises(InvalidJobError, match="query: .*(tomorrow|each day)"):
         check(session, expression)
 
 
-@pytest.mark.parametrize("expression", LASTING)
+@pytest.mark.parametrize("expression", mostly_exhaustive(LASTING, LASTING[::3]))
 def test_a_value_that_lasts_is_accepted(session: SparkSession, expression: str) -> None:
     check(session, expression)
 

@@ -86,6 +86,7 @@ def test_a_compaction_that_reads_timestamps_in_another_zone_is_refused(lakehouse
 MERGE = "MERGE INTO {upstream} AS t USING (SELECT 0L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET amount = 7"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "statement",
     [

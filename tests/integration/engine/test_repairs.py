@@ -57,6 +57,7 @@ def test_a_repair_and_the_changes_of_its_epoch_are_one_commit(numbers: Lakehouse
     assert sorted(row["id"] for row in written) == [1, 2, 4, 5, 30, 71]
 
 
+@pytest.mark.exhaustive
 def test_chosen_keys_and_changes_of_other_keys_are_one_commit(numbers: Lakehouse) -> None:
     mutations.repair_job(store=numbers.backfill.store, requested_by="tester", keys=[[1], [3], [4], [70], [71]])
     before = DeltaLog(numbers.view_path).newest().version

@@ -49,6 +49,7 @@ def test_a_table_that_replaced_the_upstream_while_an_epoch_read_it_is_not_commit
     assert numbers.backfill.store.commits() == []
 
 
+@pytest.mark.exhaustive
 def test_upstream_replaced_by_another_table(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
@@ -58,6 +59,7 @@ def test_upstream_replaced_by_another_table(numbers: Lakehouse) -> None:
         numbers.epoch()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "statement",
     [
@@ -89,6 +91,7 @@ def test_changes_vacuumed_before_an_epoch_read_them(numbers: Lakehouse) -> None:
     assert numbers.view().count() == 5
 
 
+@pytest.mark.exhaustive
 def test_change_feed_switched_off_between_epochs(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()

@@ -114,6 +114,7 @@ def test_the_tenth_epoch_is_the_same_for_each_attempt(spark_remote: str, lake: L
     lake.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_a_row_that_is_corrected_far_behind_it_is_reached(lake: Lakehouse) -> None:
     """The epoch is given up; the next one takes all that is left, because a small window would fail for ever."""
     writer = read_while_written(lake, commits=1, rate_limit=1)

@@ -128,6 +128,7 @@ def test_a_view_over_two_tables_follows_both_through_crashes(shop: Shop, strateg
     assert {name: found.lag_versions for name, found in status.upstreams.items()} == {"orders": 0, "customers": 0}
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_name_is_found_by_a_verification(shop: Shop) -> None:
     """A verification reads each table at its own pinned offset."""
     shop.define_names()

@@ -73,6 +73,7 @@ def test_a_key_of_nulls_that_the_view_lacks_is_not_removed(lakehouse: Lakehouse)
     lakehouse.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
+@pytest.mark.exhaustive
 def test_a_key_that_the_view_already_has_is_refused(fresh: Lakehouse) -> None:
     fresh.sql("INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice' FROM {upstream} WHERE number = 1")
     with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):

@@ -105,6 +105,7 @@ def test_files_are_read_in_the_order_of_the_log_and_the_log_is_replayed(scattere
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_one_epoch_reads_everything_if_nothing_changed(scattered: Lakehouse) -> None:
     begin(scattered, rate_limit=None)
     commit = scattered.epoch()
@@ -113,6 +114,7 @@ def test_one_epoch_reads_everything_if_nothing_changed(scattered: Lakehouse) -> 
     scattered.assert_equals_query(DIRECTLY)
 
 
+@pytest.mark.exhaustive
 def test_the_replay_is_bounded_by_the_rate_limit(scattered: Lakehouse) -> None:
     begin(scattered, rate_limit=40)
     for number in range(4):
@@ -184,6 +186,7 @@ def test_columns_that_writers_fill(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_an_empty_upstream_is_finished_at_once(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT, name STRING")
     begin(lakehouse, query="SELECT * FROM upstream")
@@ -193,6 +196,7 @@ def test_an_empty_upstream_is_finished_at_once(lakehouse: Lakehouse) -> None:
     assert lakehouse.view().count() == 0
 
 
+@pytest.mark.exhaustive
 def test_parallel_parts_share_the_files_and_a_rescale_takes_effect_at_once(scattered: Lakehouse) -> None:
     begin(scattered, parallelism=2, rate_limit=20)
     barrier = scattered.inject()
@@ -292,7 +296,8 @@ def test_a_chunk_opens_only_its_files(scattered: Lakehouse) -> None:
     assert len(listed.filter("__file = 2").inputFiles()) == 1
 
 
-@pytest.mark.parametrize("phase", [exhaustive("files"), exhaustive("replay"), "end"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("phase", ["files", "replay", "end"])
 def test_killed_at_every_point_one_after_another(spark_remote: str, scattered: Lakehouse, phase: str) -> None:
     """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
     begin(scattered, rate_limit=20)

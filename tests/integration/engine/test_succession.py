@@ -84,6 +84,10 @@ def _assert_each_version_is_whole(lake: Lakehouse) -> None:
     for version, shown in enumerate(seen[finished:], start=finished):
         assert len(set(shown)) == len(shown)
         assert frozenset(shown) in whole, f"version {version} of the view is neither"
+    says = [
+        DeltaTable(lake.view_path, version).metadata().configuration[FINISHED_PROPERTY] for version in range(len(seen))
+    ]
+    assert "false" not in says[says.index("true") :], "a job that reads the view never finds it unfinished"
 
 
 def _versions(lake: Lakehouse, path: str) -> list[list[dict[str, Any]]]:
@@ -95,6 +99,7 @@ def _versions(lake: Lakehouse, path: str) -> list[list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) -> None:
     """A job that reads the view never finds it unfinished."""
     grow(served, query=LATTER)
@@ -167,6 +172,7 @@ def test_a_rebuild_that_emptied_the_view_can_be_undone(served: Lakehouse) -> Non
     served.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_what_vacuum_deleted_is_not_put_back(served: Lakehouse) -> None:
     """It is refused before anything is written."""
     grow(served, query=LATTER, rate_limit=4)

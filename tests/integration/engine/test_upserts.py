@@ -126,6 +126,7 @@ def test_a_key_that_comes_from_two_splits_is_refused(log: Log) -> None:
     assert log.rows() == [("a", "n", 7), ("b", "n", 1)]
 
 
+@pytest.mark.exhaustive
 def test_a_key_that_came_from_two_splits_is_refused_when_history_is_read(log: Log) -> None:
     log.land(upsert("a", 7), upsert("a", 3, partition=1))
     log.create()
@@ -133,6 +134,7 @@ def test_a_key_that_came_from_two_splits_is_refused_when_history_is_read(log: Lo
         log.finish()
 
 
+@pytest.mark.exhaustive
 def test_without_a_split_the_order_alone_counts(log: Log) -> None:
     log.land(upsert("a", 7), upsert("a", 3, "older", partition=1))
     log.create(upserts={"split": None})
@@ -174,6 +176,7 @@ def test_two_different_rows_at_one_place_are_refused_and_copies_are_not(log: Log
         log.epoch()
 
 
+@pytest.mark.exhaustive
 def test_two_different_rows_at_one_place_are_refused_when_history_is_read(log: Log) -> None:
     log.land(upsert("a", 1), upsert("a", 1, "another"))
     log.create()
@@ -215,6 +218,7 @@ def test_a_table_without_the_columns_is_refused_and_nothing_is_made(log: Log) ->
     assert not log.on_disk(log.view_path).exists()
 
 
+@pytest.mark.exhaustive
 def test_a_column_that_says_what_a_row_is_may_not_go(log: Log) -> None:
     """It need not be among the columns that the query uses."""
     log.land(upsert("a", 1))

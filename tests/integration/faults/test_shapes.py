@@ -73,6 +73,7 @@ def test_a_plain_case_ends_right(spark: SparkSession, lake, name):
     assert outcome.checks >= 2
 
 
+@pytest.mark.exhaustive
 def test_a_query_that_spark_refuses_does_not_count_as_wrong(spark: SparkSession, lake):
     failing = case_of(query="SELECT id, CAST(text AS INT) AS number FROM upstream")
     assert Game(failing, spark, lake).play().result in {"QueryFailedError", UNANSWERABLE}

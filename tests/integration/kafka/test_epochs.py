@@ -76,6 +76,7 @@ def test_an_empty_topic_is_finished_at_once_and_a_partition_that_is_added_is_rea
     assert orders.rows() == [(2, 0, "added")]
 
 
+@pytest.mark.exhaustive
 def test_a_partition_that_is_added_during_the_backfill_is_read(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.add(*"abcdef")
@@ -120,6 +121,7 @@ def test_what_was_gone_before_the_job_was_created_is_not_its_past(orders: TopicO
     assert [value for _, _, value in orders.rows()] == [*"fgh"]
 
 
+@pytest.mark.exhaustive
 def test_a_topic_that_is_made_anew_is_another_topic(orders: TopicOfOrders) -> None:
     """I6."""
     orders.kafka.create_topic(orders.topic)
@@ -133,6 +135,7 @@ def test_a_topic_that_is_made_anew_is_another_topic(orders: TopicOfOrders) -> No
         orders.epoch()
 
 
+@pytest.mark.exhaustive
 def test_several_task_runs_share_the_partitions(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic, 6)
     for partition in range(6):

@@ -144,6 +144,7 @@ def test_a_schema_that_was_found_for_the_dead_letters_is_known_for_the_view(
     assert [order for _, _, order in orders.rows()] == [1]
 
 
+@pytest.mark.exhaustive
 def test_keys_and_headers_are_columns(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     producer = orders.kafka.producer()

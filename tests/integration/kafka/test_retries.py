@@ -59,6 +59,7 @@ def test_records_that_are_gone_after_the_barrier_was_pinned_are_named(orders: To
     assert orders.rows() == []
 
 
+@pytest.mark.exhaustive
 def test_rows_that_were_written_count_although_they_are_gone_from_the_topic(orders: TopicOfOrders) -> None:
     """I2: the attempt that wrote them died before it committed the state."""
     orders.kafka.create_topic(orders.topic)

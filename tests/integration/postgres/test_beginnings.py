@@ -123,6 +123,7 @@ def test_cancelling_a_job_that_a_killed_process_did_not_create_removes_what_it_l
         cancel_uncreated(filled)
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_a_killed_process_did_not_create_can_be_created(
     filled: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_job_that_a_killed_process_did_not_create_can_be_created(
     assert_equal(filled)
 
 
+@pytest.mark.exhaustive
 def test_tables_that_cannot_be_made_leave_no_slot(filled: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings stay; creating the job again begins anew."""
     with monkeypatch.context() as failing:
@@ -149,7 +151,8 @@ def test_tables_that_cannot_be_made_leave_no_slot(filled: Shop, monkeypatch: pyt
     assert_equal(filled)
 
 
-@pytest.mark.parametrize("value", ["NaN", exhaustive("infinity")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("value", ["NaN", "infinity"])
 def test_a_key_that_no_position_can_hold_is_refused_before_anything_is_made(shop: Shop, value: str) -> None:
     kind = "numeric(10, 2)" if value == "NaN" else "date"
     other = "1" if value == "NaN" else "2026-01-01"

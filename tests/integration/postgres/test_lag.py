@@ -69,6 +69,7 @@ def test_the_lag_is_the_age_of_the_oldest_change_that_the_view_lacks(finished: S
     assert an_hour_after(finished, times).lag_seconds == 0.0
 
 
+@pytest.mark.exhaustive
 def test_of_much_log_the_age_is_what_it_can_be_at_most(finished: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody goes through gigabytes of log to show a number."""
     with committed_between(finished) as times:

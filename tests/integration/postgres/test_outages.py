@@ -159,6 +159,7 @@ def test_a_connection_that_nothing_knows_is_named(shop: Shop, monkeypatch: pytes
         shop.create()
 
 
+@pytest.mark.exhaustive
 def test_a_service_of_libpq_is_as_good_as_a_connection(
     shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 from airflow_backfill_provider.core.errors import BackfillError, ChangeFeedGapError, DatabaseRefusedError
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -106,9 +105,8 @@ def test_a_schema_that_may_not_be_entered_is_named(reader: Shop) -> None:
     assert message.endswith(f'run: GRANT USAGE ON SCHEMA "hidden" TO {QUOTED}')
 
 
-@pytest.mark.parametrize(
-    "what", ["FOR TABLES IN SCHEMA public", exhaustive("FOR TABLES IN SCHEMA public, TABLE public.orders")]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("what", ["FOR TABLES IN SCHEMA public", "FOR TABLES IN SCHEMA public, TABLE public.orders"])
 def test_a_publication_of_a_schema_has_its_tables(reader: Shop, what: str) -> None:
     reader.run_sql(
         f"CREATE PUBLICATION {PUBLICATION} {what}",

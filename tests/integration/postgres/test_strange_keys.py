@@ -27,7 +27,7 @@ USUAL = {
     "timestamptz": ("0001-01-01 00:00:00+00", "2024-02-29 12:00:00+00", "9999-12-31 23:59:59.999999+00"),
     "numeric(10, 2)": ("-99999999.99", "0", "99999999.99"),
 }
-TRIED = mostly_exhaustive_combinations(STRANGE, {("date", "infinity")})
+TRIED = mostly_exhaustive_combinations(STRANGE, {("date", "0044-03-15 BC")})
 
 
 def make_orders(shop: Shop, kind: str) -> None:

@@ -27,8 +27,8 @@ QUERY = "SELECT id, name FROM upstream WHERE price < 7"
 IN_A_BUCKET = [point for point in POINTS if point is not CrashPoint.BEFORE_FILES_COMMIT]
 """Only to a table in a folder, files are added by deltalake."""
 
-AFTER_COMMITS = [point for point in POINTS if point.name.startswith("AFTER_")]
-"""Here a bucket differs from a folder: in what the next attempt finds of a commit."""
+AFTER_COMMITS = [CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT]
+"""Here a bucket differs from a folder: in what the next attempt finds of a commit by Spark."""
 
 
 def change(lakehouse: Lakehouse, number: int = 1) -> None:

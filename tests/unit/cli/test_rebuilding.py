@@ -77,6 +77,7 @@ def test_views_stay_in_service_while_those_of_a_chain_are_rebuilt(chain):
         assert job("run").exit_code == 0
 
 
+@pytest.mark.exhaustive
 def test_a_view_downstream_that_is_not_finished_cannot_stay_in_service_and_does_not_stop_the_others(chain):
     first, second, _ = chain
     assert second("rebuild").exit_code == 0
@@ -106,6 +107,7 @@ def test_a_cancelled_job_downstream_stays_cancelled(chain):
     assert incarnations([second, third]) == before
 
 
+@pytest.mark.exhaustive
 def test_only_what_is_downstream_of_a_job_is_rebuilt(chain):
     before = incarnations(chain)
     assert chain[1]("rebuild", "--downstream").exit_code == 0

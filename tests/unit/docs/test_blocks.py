@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -78,7 +79,16 @@ def test_the_command_line_understands_a_command_of_a_page(line, tmp_path, monkey
 @pytest.mark.parametrize("block", [block for block in of("sql") if block.runs == HERE], ids=str)
 def test_a_query_of_a_page_is_a_query_of_a_job(block):
     for query in block.text.strip().split("\n\n"):
-        BackfillJob(**{**JOB, "query": query})
+        BackfillJob(**_over_its_tables({**JOB, "query": query}))
+
+
+def _over_its_tables(job):
+    """Return a job with the tables that its query names in place of the only one."""
+    if re.search(r"\bupstream\b", job["query"]):
+        return job
+    tables = re.findall(r"\b(?:FROM|JOIN) (\w+)", job["query"])
+    upstreams = {table: {"path": f"/lake/{table}", "key": ["id"]} for table in tables}
+    return {name: value for name, value in {**job, "upstreams": upstreams}.items() if name != "upstream"}
 
 
 @pytest.mark.parametrize("block", of("yaml"), ids=str)

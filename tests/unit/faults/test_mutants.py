@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,16 @@ def test_a_mutant_can_be_made_and_its_killers_exist(mutant):
     for killer in mutant.killers:
         file, _, function = killer.partition("::")
         assert function.partition("[")[0] in functions_of(ROOT / file)
+
+
+@pytest.mark.slow
+def test_each_mutant_is_found_by_make_test():
+    """A test that leaves `make test` for `make test-exhaustive` may be the only one that finds a mistake."""
+    killers = {killer for mutant in MUTANTS for killer in mutant.killers}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "not exhaustive"]
+    done = subprocess.run([*command, *killers], cwd=ROOT, capture_output=True, text=True, check=False)
+    played = {line.partition("[")[0] for line in done.stdout.splitlines()} | {*done.stdout.splitlines()}
+    assert killers - played == set(), done.stdout[-2000:] + done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("old", ["return", "nowhere"])

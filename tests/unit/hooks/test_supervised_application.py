@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.unit.lifeline import HANG_IN_BASH
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # processes of their own
 
@@ -95,7 +96,7 @@ def test_an_application_that_does_its_work_has_succeeded(start, records):
     assert "noise" in Path(end.log).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("code", "retryable"), [(1, True), (3, False)])
+@pytest.mark.parametrize(("code", "retryable"), [exhaustive(1, True), (3, False)])
 def test_a_failure_says_why_and_whether_another_attempt_may_help(start, records, code, retryable):
     end = end_of(start(f"echo 'airflow-backfill: error: no such key'; exit {code}"), records)
 

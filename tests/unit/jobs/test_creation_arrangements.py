@@ -72,7 +72,7 @@ def test_an_empty_upstream_is_arranged_and_completes_at_once(lake):
 @pytest.mark.parametrize(
     ("point", "repair"),
     [
-        (CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "create"),
+        exhaustive(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "create"),
         exhaustive(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "rebuild"),
         (CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "epoch"),
         exhaustive(CrashPoint.AFTER_ARRANGEMENT_COMMIT, "create"),
@@ -149,7 +149,7 @@ def test_a_rebuild_that_died_and_was_completed_leaves_one_arrangement(arranging)
     assert arrangement(arranging).exists()
 
 
-@pytest.mark.parametrize("strategies", [("arrangement", "no_shuffle"), ("no_shuffle", "arrangement")])
+@pytest.mark.parametrize("strategies", [("arrangement", "no_shuffle"), exhaustive(("no_shuffle", "arrangement"))])
 def test_a_rebuild_may_change_the_strategy(arranging, strategies):
     first, second = strategies
     arranging.create(strategy=first)
@@ -160,7 +160,7 @@ def test_a_rebuild_may_change_the_strategy(arranging, strategies):
     assert len(arranging.rows()) == 10
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", [False, exhaustive(True)])
 def test_finishing_drops_the_arrangement_unless_it_is_to_be_kept(arranging, keep):
     arranging.create(keep_arrangement=keep)
     arranging.finish()
@@ -183,7 +183,7 @@ def test_a_lost_arrangement_is_not_created_again(arranging):
         arranging.ask()
 
 
-@pytest.mark.parametrize("repair", ["create", "rebuild"])
+@pytest.mark.parametrize("repair", [exhaustive("create"), "rebuild"])
 def test_an_arrangement_lost_after_an_epoch_was_pinned_is_only_created_again_by_a_rebuild(arranging, repair):
     """I6: the epoch may have read from it, and would then read other rows."""
     arranging.create()

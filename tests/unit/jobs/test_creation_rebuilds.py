@@ -117,7 +117,7 @@ def test_a_job_whose_view_could_not_be_created_may_be_corrected(lake, monkeypatc
     assert backfilling.store.settings().definition == mended
 
 
-@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("lost", [exhaustive(False), True])
 def test_a_view_that_was_created_is_not_moved(lake, lost):
     backfilling = Backfilling(lake, state=str(lake / "state"))
     backfilling.orders.add(*range(4))
@@ -147,9 +147,9 @@ def test_a_rebuild_can_change_the_key(created):
     ("change", "said"),
     [
         ({"materialized_view": "/elsewhere/view"}, "materialized_view: a rebuild keeps the view at"),
-        ({"restrict_to": {"keys": {"after": ["x"]}}}, "restrict_to.keys.after"),
+        exhaustive({"restrict_to": {"keys": {"after": ["x"]}}}, "restrict_to.keys.after"),
         ({"query": "SELECT id, user FROM upstream"}, "user"),
-        ({"name": "renamed"}, "paid_orders"),
+        exhaustive({"name": "renamed"}, "paid_orders"),
     ],
 )
 def test_a_rebuild_that_cannot_be_done_is_refused_and_leaves_the_job_as_it_was(lake, change, said):
@@ -275,9 +275,9 @@ def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_on
     [
         ("repair_state", "create"),
         exhaustive("repair_state", "rebuild"),
-        ("repair_state", "epoch"),
+        exhaustive("repair_state", "epoch"),
         exhaustive("ensure_tables", "create"),
-        ("ensure_tables", "rebuild"),
+        exhaustive("ensure_tables", "rebuild"),
         ("ensure_tables", "epoch"),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
 @pytest.mark.parametrize(
     ("asleep_before", "meanwhile"),
     [
-        ("log_end", "rebuilt"),
+        exhaustive("log_end", "rebuilt"),
         exhaustive("settings_history", "rebuilt"),
         ("settings_history", "rebuilt and injected"),
         exhaustive("log_end", "rebuilt and injected"),

@@ -230,6 +230,7 @@ def test_several_epochs_in_one_application_are_waited_for_together(created: Lake
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_retry_finds_the_application_that_runs_a_later_epoch_by_now(created: Lake, submitting):
     submitting.program = HANG_IN_PYTHON
     deferred(run(created, epochs_per_run=3))
@@ -256,6 +257,7 @@ def test_a_task_that_adopts_a_barrier_waits_for_the_application_that_runs_it(cre
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_completes_another_runs_epoch_announces_it(created: Lake, submitting):
     """The first run's application dies. After the second one's, nothing of the first epoch is left to do."""
     submitting.program = FAILS.format(code=1)
@@ -312,6 +314,7 @@ def test_creating_a_job_is_deferred_as_well(orders: Lake, submitting):
     assert submitting.submitted == ["backfill_job.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_happens_once_a_try(created: Lake, submitting):
     created.epochs(1)
     before = created.backfill.store.settings().incarnation
@@ -324,6 +327,7 @@ def test_a_rebuild_happens_once_a_try(created: Lake, submitting):
     assert submitting.submitted == ["backfill_job.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_compaction_is_deferred_as_well(created: Lake, submitting):
     created.scatter(4)
     compact = CompactMaterializedViewOperator(task_id="compact", job=created.definition, compact_at=3)
@@ -335,6 +339,7 @@ def test_a_compaction_is_deferred_as_well(created: Lake, submitting):
     assert submitting.submitted == ["backfill_compact.py"]
 
 
+@pytest.mark.exhaustive
 def test_each_task_run_of_a_shared_epoch_has_its_own_application(orders: Lake, submitting):
     orders.fields = {"strategy": "arrangement", "parallelism": 2}
     orders.create()

@@ -126,6 +126,25 @@ def test_all_of_them_are_values_that_xcom_keeps():
     assert json.loads(json.dumps(values)) == values
 
 
+def test_of_several_upstreams_each_has_its_window_from_the_first_epoch_to_the_last():
+    backfill = SimpleNamespace(job=SimpleNamespace(name="named_orders"))
+
+    def two(epoch, customers):
+        windows = (window_of(epoch, epoch + 1, relation="orders"), window_of(*customers, relation="customers"))
+        return barrier_of(epoch, windows=windows)
+
+    barriers = [two(4, (1, 1)), two(5, (1, 3))]
+    commits = [commit_of(barrier) for barrier in barriers]
+    together = {
+        "orders": {"from_version": 4, "to_version": 6},
+        "customers": {"from_version": 1, "to_version": 3},
+    }
+    assert barrier_summary(barriers[0])["upstreams"]["customers"] == {"from_version": 1, "to_version": 1}
+    assert epochs_summary(barriers, commits, 1.0)["upstreams"] == together
+    event = event_of_epochs(backfill, [CommittedEpoch(*found) for found in zip(barriers, commits, strict=True)])
+    assert event["upstreams"] == together
+
+
 def test_an_event_of_several_epochs_is_as_of_the_last_one_and_has_their_sums():
     backfill = SimpleNamespace(job=SimpleNamespace(name="paid_orders"))
     first = barrier_of(6, upstream=window_of(1, 3))

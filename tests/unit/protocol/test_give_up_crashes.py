@@ -38,7 +38,12 @@ OF_GIVING_UP = [
 ]
 
 
-@pytest.mark.parametrize("point", OF_GIVING_UP)
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        OF_GIVING_UP, [CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_GIVING_UP]
+    ),
+)
 @pytest.mark.parametrize("healed", [exhaustive(False), True])
 def test_giving_up_that_died_is_completed_by_the_next_attempt(dying, point, healed):
     """I2: also if the cause is gone by then, for example because a data file was restored."""
@@ -59,9 +64,7 @@ def test_giving_up_that_died_is_completed_by_the_next_attempt(dying, point, heal
 
 @pytest.mark.parametrize(
     "point",
-    mostly_exhaustive(
-        OF_GIVING_UP, [CrashPoint.BEFORE_FENCE, CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.BEFORE_GIVING_UP]
-    ),
+    mostly_exhaustive(OF_GIVING_UP, [CrashPoint.AFTER_CHUNK_FENCE]),
 )
 def test_two_that_give_up_at_once_leave_the_same(dying, point):
     dying.epoch()
@@ -158,7 +161,7 @@ def test_what_an_attempt_wrote_before_the_fence_stays(backfilling, point):
     finish(backfilling)
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("order", [exhaustive((0, 1)), (1, 0)])
 def test_of_a_shared_epoch_the_parts_that_are_read_stay(vnodes, order):
     backfilling = vnodes.restore()
     backfilling.epoch()

@@ -14,6 +14,7 @@ from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import part_of
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import TASK, write_a_version_without_rows
+from tests.variants import exhaustive
 
 prepared = inject_helpers.prepared
 backfilling = inject_helpers.backfilling
@@ -150,7 +151,9 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-@pytest.mark.parametrize("asleep_before", ["settings_history", "log_end", "repair_state", "pin"])
+@pytest.mark.parametrize(
+    "asleep_before", [exhaustive("settings_history"), "log_end", exhaustive("repair_state"), "pin"]
+)
 def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice(backfilling, asleep_before, meanwhile):
     """I2 and I3: each barrier goes on where the one before ended, whichever was faster."""
     if meanwhile != "injected":

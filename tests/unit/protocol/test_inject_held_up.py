@@ -53,6 +53,7 @@ def test_the_backfill_ends_because_the_limit_is_raised(lake, strategy, visibilit
     assert len({row[0] for row in backfilling.rows()}) == len(backfilling.rows())
 
 
+@pytest.mark.exhaustive
 def test_the_status_says_that_the_limit_is_raised_and_why(lake):
     backfilling = over(lake, *range(9), rate_limit=3)
     limits_until_finished(backfilling, added=6)

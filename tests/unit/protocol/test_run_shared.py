@@ -15,6 +15,7 @@ from airflow_backfill_provider.jobs import mutations
 from tests.property.backfilling import Backfilling
 from tests.unit.protocol import run_helpers
 from tests.unit.protocol.run_helpers import outcome
+from tests.variants import exhaustive
 
 prepared_history = run_helpers.prepared_history
 begun = run_helpers.begun
@@ -41,7 +42,7 @@ def test_a_barrier_divides_its_chunk_among_the_task_runs(arranged):
     assert all(last + 1 == first for last, first in zip(lasts, firsts[1:], strict=False))
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("order", [exhaustive((0, 1, 2)), (2, 1, 0), exhaustive((1, 2, 0))])
 def test_the_task_run_that_reports_last_commits_the_epoch(arranged, arranged_undisturbed, order):
     barrier = arranged.inject()
     assert arranged.changes(barrier) is None
@@ -132,7 +133,7 @@ def test_changes_that_were_reported_need_no_engine_to_be_reported_again(arranged
     assert engine.calls == []
 
 
-@pytest.mark.parametrize("work", ["changes", "repair", "nothing else"])
+@pytest.mark.parametrize("work", ["changes", "repair", exhaustive("nothing else")])
 def test_a_step_that_has_something_to_do_is_not_skipped(arranged, work):
     """I1: changes and a repair need an engine; and if there is no part they have to commit the epoch, too."""
     if work != "changes":
@@ -212,7 +213,7 @@ def test_a_part_that_failed_leaves_what_the_others_reported(arranged, arranged_u
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-@pytest.mark.parametrize("done", [(), (0,), (0, 2), (1, 2)])
+@pytest.mark.parametrize("done", [(), exhaustive((0,)), (0, 2), exhaustive((1, 2))])
 def test_one_task_run_completes_what_several_began(arranged, arranged_undisturbed, done):
     barrier = arranged.inject()
     arranged.changes(barrier)
@@ -225,7 +226,7 @@ def test_one_task_run_completes_what_several_began(arranged, arranged_undisturbe
 # --- rescales -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 5, 8])
+@pytest.mark.parametrize("parallelism", [1, exhaustive(2), 5, exhaustive(8)])
 def test_a_rescale_takes_effect_with_the_next_barrier(arranged, parallelism):
     pinned = arranged.inject()
     mutations.rescale_job(parallelism, store=arranged.store, requested_by="x")

@@ -21,7 +21,7 @@ from tests.unit.protocol.run_helpers import (
     outcome,
     while_asleep_at,
 )
-from tests.variants import mostly_exhaustive
+from tests.variants import exhaustive, mostly_exhaustive
 
 prepared_arrangement = run_helpers.prepared_arrangement
 arranged = run_helpers.arranged
@@ -51,7 +51,13 @@ OF_PARTS = [
 OF_THE_COMMIT = [CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT]
 
 
-@pytest.mark.parametrize("point", [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS])
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS],
+        [CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.AFTER_STATE_COMMIT],
+    ),
+)
 def test_several_task_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
     """I2: wherever the one task run died."""
     with dies_at(point):
@@ -79,7 +85,9 @@ def test_every_task_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
         passed.clear()
 
 
-@pytest.mark.parametrize("point", OF_CHANGES)
+@pytest.mark.parametrize(
+    "point", mostly_exhaustive(OF_CHANGES, [CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.BEFORE_REPORT])
+)
 def test_changes_that_died_anywhere_are_applied_by_the_next_try(arranged, arranged_undisturbed, point):
     """I2."""
     barrier = arranged.inject()
@@ -91,7 +99,13 @@ def test_changes_that_died_anywhere_are_applied_by_the_next_try(arranged, arrang
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-@pytest.mark.parametrize("point", [*OF_PARTS, *OF_THE_COMMIT])
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        [*OF_PARTS, *OF_THE_COMMIT],
+        [CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.AFTER_REPORT, CrashPoint.AFTER_STATE_COMMIT],
+    ),
+)
 def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged, arranged_undisturbed, point):
     """I2: also if it had reported and the epoch was not committed."""
     barrier = arranged.inject()
@@ -133,7 +147,7 @@ def test_parts_at_once_commit_the_epoch_once(arranged, arranged_undisturbed):
     "point",
     mostly_exhaustive(
         [*OF_PARTS, *OF_THE_COMMIT],
-        [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_REPORT, CrashPoint.AFTER_STATE_COMMIT],
+        [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_REPORT],
     ),
 )
 def test_a_part_that_wakes_up_after_its_epochs_successor_changes_nothing(arranged, arranged_undisturbed, point):
@@ -156,12 +170,7 @@ def test_a_part_that_wakes_up_after_its_epochs_successor_changes_nothing(arrange
     "point",
     mostly_exhaustive(
         OF_CHANGES,
-        [
-            CrashPoint.BEFORE_CHANGES_COMMIT,
-            CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
-            CrashPoint.AFTER_ARRANGEMENT_COMMIT,
-            CrashPoint.BEFORE_REPORT,
-        ],
+        [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.BEFORE_REPORT],
     ),
 )
 def test_changes_that_wake_up_after_their_epochs_successor_change_nothing(arranged, arranged_undisturbed, point):
@@ -172,7 +181,7 @@ def test_changes_that_wake_up_after_their_epochs_successor_change_nothing(arrang
     assert outcome(arranged) == arranged_undisturbed[3]
 
 
-@pytest.mark.parametrize("step", ["changes", "part"])
+@pytest.mark.parametrize("step", [exhaustive("changes"), "part"])
 def test_a_step_that_wakes_up_after_its_epoch_was_committed_returns_the_commit(arranged, step):
     barrier = arranged.inject()
     if step == "part":
@@ -183,9 +192,7 @@ def test_a_step_that_wakes_up_after_its_epoch_was_committed_returns_the_commit(a
     assert found == arranged.store.commit_of(2)
 
 
-@pytest.mark.parametrize(
-    "point", mostly_exhaustive(OF_PARTS, [CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.BEFORE_REPORT])
-)
+@pytest.mark.parametrize("point", mostly_exhaustive(OF_PARTS, [CrashPoint.AFTER_SNAPSHOT_COMMIT]))
 def test_a_part_that_wakes_up_after_a_rebuild_is_refused(arranged, point):
     """I5: its incarnation is over."""
     barrier = arranged.inject()

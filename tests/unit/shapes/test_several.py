@@ -30,7 +30,7 @@ def test_a_query_over_several_is_rendered_over_all_of_them():
         from tests.several import Lookup
 
         query = Lookup().query(LOOKUP)
-    assert "FROM a AS l LEFT JOIN b AS d" in query.text_over({"orders": "a", "customers": "b"})
+    assert "FROM a AS l LEFT JOIN b AS d" in query.text_over("a", {"customers": "b"})
     with pytest.raises(TypeError, match="orders, customers cannot read a alone"):
         query.render("a", ("id",), frozenset())
 

@@ -13,11 +13,12 @@ from airflow_backfill_provider.shapes.group.fold.folding import Fold
 from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.small_changes import broadcast_if_few
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _RELATION = "`backfill {}`"
-"""The name of a relation in SQL, until Spark puts the relation there."""
+"""What stands for a relation in SQL."""
 
 Query = Callable[[DataFrame, Sequence[str]], DataFrame]
 
@@ -120,8 +121,5 @@ def _kept(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 def _run(text: str, **relations: DataFrame) -> DataFrame:
-    """Run SQL over relations. Spark puts them in place of names in braces, and users' names may have braces, too."""
-    text = text.replace("{", "{{").replace("}", "}}")
-    for name in relations:
-        text = text.replace(_RELATION.format(name), f"{{{name}}}")
-    return next(iter(relations.values())).sparkSession.sql(text, None, **relations)
+    spark = next(iter(relations.values())).sparkSession
+    return sql_over(spark, text, {_RELATION.format(name): rows for name, rows in relations.items()})

@@ -105,7 +105,7 @@ def test_tables_that_are_named_in_a_catalog_are_placed_each():
         ),
         ({"upstreams": {"orders": ORDERS, "customers": {**CUSTOMERS, "key": [7]}}}, "upstreams.customers.key.0: "),
         ({"upstreams": ["orders"]}, "upstreams: Input should be a valid dictionary"),
-        ({"refresh": "full"}, "query: no shape reads several upstreams yet"),
+        ({"refresh": "full"}, "query: no shape with this refresh reads several upstreams"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(changes, said):
@@ -124,6 +124,6 @@ def test_one_upstream_cannot_be_told_to_lead():
 def test_without_a_shape_that_takes_several_a_job_is_refused():
     with (
         shape_of_several(registered=False),
-        pytest.raises(InvalidJobError, match="no shape reads several upstreams yet"),
+        pytest.raises(InvalidJobError, match="no shape with this refresh reads several upstreams"),
     ):
         BackfillJob(**star(query=LOOKUP))

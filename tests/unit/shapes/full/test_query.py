@@ -17,7 +17,7 @@ ACCEPTED = [
     "SELECT count(*) AS n FROM upstream HAVING count(*) > 2",
     "SELECT id, rank() OVER (ORDER BY amount) AS place FROM upstream",
     "SELECT l.id, r.id AS other FROM upstream l FULL JOIN upstream r ON l.id = r.parent",
-    "SELECT id FROM upstream l JOIN (SELECT id FROM upstream WHERE amount > 1) USING (id)",
+    "SELECT l.id FROM upstream l JOIN (SELECT id FROM upstream WHERE amount > 1) r ON l.id < r.id",
     "SELECT id FROM upstream UNION ALL SELECT parent FROM upstream",
     "SELECT explode(tags) AS tag FROM upstream",
 ]

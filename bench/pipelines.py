@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.applications.connect import connected, server_version
 from airflow_backfill_provider.applications.local_engine.server import start_engine, stop_engine
-from bench.groups.views import QUERIES
 
 _PORT = 15804
 _STARTED, _ENDED = "is RUNNING", "has COMPLETED"
@@ -35,27 +34,48 @@ def pipeline_server(memory: str, warehouse: Path) -> Iterator[SparkSession]:
         stop_engine()
 
 
-def refresh(spark: SparkSession, kind: str, upstream: Path, folder: Path) -> float:
+def refreshes(statement: str, folder: Path, *, memory: str, rounds: int) -> Iterator[float]:
     """
-    Refresh the view as a materialized view of a pipeline.
+    Refresh a view several times, on a server of its own; yield the seconds of each refresh.
 
-    :param kind: the name of its query.
+    :param statement: the query of the view, over tables by their paths.
+    :param folder: for what the server and the pipelines keep.
+    """
+    with pipeline_server(memory, folder / "warehouse") as spark:
+        for number in range(rounds):
+            storage = folder / f"pipeline_{number}"
+            storage.mkdir()
+            yield refresh(spark, statement, storage)
+
+
+def refresh(spark: SparkSession, statement: str, folder: Path) -> float:
+    """
+    Refresh a view as a materialized view of a pipeline.
+
+    :param statement: the query of the view, over tables by their paths.
     :param folder: for what the pipeline keeps.
     :returns: the seconds of its flow, without the start of the run.
     """
-    name = f"bench_{kind}"
-    query = QUERIES[kind].replace("FROM upstream", f"FROM delta.`{upstream}`")
     graph = create_dataflow_graph(spark, None, None, {})
     # In Parquet, because its second refresh of a Delta table fails: DELTA_CANNOT_CHANGE_PROVIDER.
-    definition = f"CREATE MATERIALIZED VIEW {name} USING parquet AS {query}"
-    SparkConnectGraphElementRegistry(spark, graph).register_sql(definition, Path(f"{name}.sql"))
+    definition = f"CREATE MATERIALIZED VIEW bench_view USING parquet AS {statement}"
+    SparkConnectGraphElementRegistry(spark, graph).register_sql(definition, Path("bench_view.sql"))
     run = start_run(spark, graph, None, False, None, False, folder.as_uri())
-    moments = {moment: at for event in _events(run) for moment, at in [_moment(event)] if moment}
+    return flow_seconds(event for result in run if (event := _event(result)) is not None)
+
+
+def flow_seconds(events: Iterator[Any]) -> float:
+    """
+    Return how long a flow ran, by the events of its pipeline's run.
+
+    :raises KeyError: if it did not complete.
+    """
+    moments = {moment: at for event in events for moment, at in [_moment(event)] if moment}
     return (moments[_ENDED] - moments[_STARTED]) / 1000
 
 
-def _events(run: Iterator[dict[str, Any]]) -> Iterator[Any]:
-    return (result["pipeline_event_result"].event for result in run if "pipeline_event_result" in result)
+def _event(result: dict[str, Any]) -> Any:
+    return result["pipeline_event_result"].event if "pipeline_event_result" in result else None
 
 
 def _moment(event: Any) -> tuple[str, int]:

@@ -1,0 +1,164 @@
+"""Writes a view of a join on Spark: all rows of the leads that an epoch affects are joined anew and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_changes
+from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
+from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write
+from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.lasting_values import require_lasting_values
+from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
+from airflow_backfill_provider.spark.view_columns import require_columns
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedLeads:
+    """
+    The rows of the lead that changes affect.
+
+    :param keys: their keys, those of rows that are gone included.
+    :param rows: the rows as of the window's end, of those that were read, with the used columns.
+    :param are_looked_up: whether all rows of the lead were read again to find them.
+    """
+
+    keys: DataFrame
+    rows: DataFrame
+    are_looked_up: bool
+
+
+class JoinWriter(ViewWriter):
+    """
+    Writes one job's view.
+
+    :param context: the objects that the writer works with.
+    """
+
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._rows = context.job_rows
+        self._query = cast("JoinQuery", context.query.query)
+
+    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
+        """Refuse columns that the view cannot have, and values that depend on the day."""
+        context, query = self._context, self._query
+        result = context.without_rows()
+        written = {*query.parsed.words, *query.row_columns.hidden, *(self._rows.names)}
+        for other in context.others.values():
+            written |= other.names
+        require_columns(result.schema, table_properties, {name.lower() for name in written})
+        require_mergeable(context.spark, result.schema, table_properties)
+        others = {name: other.empty().select(*map(column, other.columns)) for name, other in context.others.items()}
+        require_lasting_values(context.spark, context.query, rows.select(*map(column, self._rows.columns)), others)
+
+    def schema(self) -> StructType:
+        """Return the view's columns."""
+        return self._context.without_rows().schema
+
+    def keys(self, view: DataFrame) -> DataFrame:
+        """Return the keys of the leads that the view's rows come from."""
+        return view.select(*map(column, self._query.unit_outputs)).distinct().toDF(*self._rows.key.names)
+
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> UnitWork | None:
+        """Replace all rows of the affected leads."""
+        del repairs, since
+        whole = self._whole(barrier)
+        with self._affected(changes, whole, barrier) as affected:
+            fresh = self._joined(affected.rows, whole)
+            number = self._replace(fresh, affected.keys, CHANGES, identity, barrier)
+            read = None if affected.are_looked_up else 0
+            return None if number is None else UnitWork(technique=UNIT, units=number, rows_read=read)
+
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Append the rows that a part of the lead's history gives."""
+        del since
+        self._context.view.append(self._joined(rows, self._whole(barrier)), part, identity, barrier)
+
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> UnitWork | None:
+        """Replace all rows of the chosen leads and of those that the changes affect."""
+        del since
+        context, names, view = self._context, self._rows.key.names, self._context.view
+        chosen = rows_to_write(context.spark, self._rows, barrier)
+        keys = keys_to_replace(
+            context.spark, self._rows, barrier, chosen, view.table.read(), self._query.unit_outputs
+        ).toDF(*names)
+        keys, whole, rows = keys.persist(KEPT), self._whole(barrier), self._used(chosen)
+        try:
+            with ExitStack() as opened:
+                every = keys
+                if changes is not None:
+                    affected = opened.enter_context(self._affected(changes, whole, barrier))
+                    # What is chosen is read as of the window's end, so it has these changes.
+                    rows = rows.unionAll(without_keys(affected.rows, keys, names))
+                    every = keys.unionAll(affected.keys).distinct()
+                number = self._replace(self._joined(rows, whole), every, REPAIR, identity, barrier)
+                return None if number is None else UnitWork(technique=UNIT, units=number)
+        finally:
+            keys.unpersist()
+
+    @contextmanager
+    def _affected(self, changes: Changes, whole: Mapping[str, DataFrame], barrier: Barrier) -> Iterator[AffectedLeads]:
+        """
+        Find the leads that changes affect: those that changed themselves, and those that other changes lead to.
+
+        :param whole: the upstreams that are read whole, as of the ends of their windows.
+        """
+        context, names = self._context, self._rows.key.names
+        changed, rows = changes.net.select(*map(column, names)), context.new(changes)
+        (plan,) = self._query.resolution.affected
+        leads = without_pushdown(context.read_set(barrier, with_chunk=False))
+        with leads_of_changes(plan, changes.images, whole, leads) as others:
+            if others is None:
+                yield AffectedLeads(changed.distinct(), rows, are_looked_up=False)
+                return
+            # Those that changed are known as of the window's end.
+            found = without_keys(self._used(others), changed, names).persist(KEPT)
+            try:
+                keys = changed.distinct().unionAll(found.select(*map(column, names)))
+                yield AffectedLeads(keys, rows.unionAll(found), are_looked_up=True)
+            finally:
+                found.unpersist()
+
+    def _replace(
+        self, fresh: DataFrame, keys: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
+    ) -> int | None:
+        outputs = self._query.unit_outputs
+        return self._context.view.replace_units(fresh, keys.toDF(*outputs), outputs, part, identity, barrier)
+
+    def _joined(self, rows: DataFrame, whole: Mapping[str, DataFrame]) -> DataFrame:
+        """Return the view's rows of some leads."""
+        return self._context.run(without_pushdown(rows), whole)
+
+    def _whole(self, barrier: Barrier) -> Mapping[str, DataFrame]:
+        """Return the rows of the upstreams that are read whole, as of the ends of their windows."""
+        return {name: without_pushdown(rows) for name, rows in self._context.others_at_end(barrier).items()}
+
+    def _used(self, rows: DataFrame) -> DataFrame:
+        return rows.select(*map(column, self._rows.columns))

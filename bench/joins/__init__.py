@@ -1,0 +1,1 @@
+"""Views over several upstreams, against computing the whole view again."""
