@@ -261,6 +261,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
     last_failure = _last_failure(newest, pinned, failures)
+    waits = waits_for(chain) or next((one.waits_for for one in held), "")
     upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, now)
     alarms = watch(
         settings=settings,
@@ -312,7 +313,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         alarms=alarms,
         warnings=(
             *(_warnings(newest, verified) if newest else ()),
-            *([waits_for(chain)] if waits_for(chain) else []),
+            *([waits] if waits else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
@@ -325,7 +326,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_problem=verification_problem,
         work=recent_work(barriers, commits),
         chain=chain,
-        waits_for=waits_for(chain) or next((one.waits_for for one in held), None),
+        waits_for=waits or None,
         root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
         upstreams=upstreams,
         furthest_behind=furthest_behind(upstreams),

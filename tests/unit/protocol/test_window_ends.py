@@ -88,7 +88,7 @@ def test_who_waits_longer_than_its_schedule_is_an_alarm_that_names_both_jobs(tmp
     def status(minutes):
         return top.backfill.status(lambda: written + (minute(minutes) - minute(0)))
 
-    assert (status(5).waits_for, status(5).alarms) == (told, ())
+    assert (status(5).waits_for, status(5).warnings, status(5).alarms) == (told, (told,), ())
     (alarm,) = status(60).alarms
     assert alarm.kind is AlarmKind.STALLED
     assert alarm.message == f"job top {told}; changes of v1 have waited for 1 h 0 min"
