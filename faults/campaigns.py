@@ -18,6 +18,7 @@ NAMES = (
     "shapes",
     "slices",
     "groups",
+    "joins",
     "classes",
     "failpoints",
     "kills",

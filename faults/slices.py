@@ -24,8 +24,8 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from airflow_backfill_provider.shapes.group.query import GroupQuery, check_group_query
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.groups.queries import a_query
-from faults.groups.rows import GroupedRows
-from faults.groups.tables import Table, a_table, an_upstream
+from faults.groups.rows import MovingRows
+from faults.groups.tables import Table, a_table, an_upstream, values_of
 from faults.groups.truth import Row, differences
 from faults.groups.words import SPARK
 from faults.shapes.case import Case, Column
@@ -134,7 +134,7 @@ def play(random: random.Random, folder: Path) -> Outcome:
     """Play a case."""
     table = _comparable(a_table(random))
     upstream = an_upstream(random, table)
-    rows = GroupedRows(upstream, table)
+    rows = MovingRows(upstream, values_of(table))
     change = rows.change(random.choice(CHANGES), rows.begin(upstream.rows))
     slicing = Slicing(upstream, change, folder)
     compared, unknown = 0, 0

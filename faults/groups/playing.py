@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from faults.groups.case import GroupsCase
 from faults.groups.played_job import PlayedJob
-from faults.groups.rows import GroupedRows
+from faults.groups.rows import MovingRows
+from faults.groups.tables import values_of
 from faults.shapes.case import Gap
 from faults.shapes.truth import Truth
 from faults.shapes.writers import DeltaRsWriter, SparkWriter, Writer, newest_version
@@ -28,7 +29,7 @@ class Game:
     def __init__(self, case: GroupsCase, spark: SparkSession, folder: Path) -> None:
         self._upstream = case.upstream
         self._path = folder / "upstream"
-        self._rows = GroupedRows(case.upstream, case.table)
+        self._rows = MovingRows(case.upstream, values_of(case.table))
         self._now = self._rows.begin(case.upstream.rows)
         self._writer: Writer = (
             DeltaRsWriter(case.upstream, self._path)

@@ -1,25 +1,27 @@
-"""Rows of an upstream of groups, and changes that move them between groups, empty groups, and bring rows back."""
+"""Rows that changes move between groups or matches, all of which are removed at times, and which come back."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
-from faults.groups.tables import Table, values_of
-from faults.shapes.case import Case
+from faults.shapes.case import Case, Column
 from faults.shapes.rows import Change, Row, Rows
 
 
-class GroupedRows(Rows):
+class MovingRows(Rows):
     """
-    Draws the rows and changes of one case.
+    Draws the rows and changes of one upstream.
 
     :param case: the upstream.
-    :param table: its columns, by what queries do with them.
+    :param value: draws a value of a column; many rows have to get the same ones.
     """
 
-    def __init__(self, case: Case, table: Table) -> None:
-        super().__init__(case, values_of(table))
+    def __init__(self, case: Case, value: Callable[[random.Random, Column], Any]) -> None:
+        super().__init__(case, value)
         self._chance = random.Random(case.rows_seed)
+        self._written = case.written
         self._kept = tuple(i for i in range(len(case.written)) if i not in case.key_indices)
         self._key_indices = case.key_indices
         self._gone: list[Row] = []
@@ -46,7 +48,9 @@ class GroupedRows(Rows):
         chosen = set(self._chance.sample(range(len(before)), min(len(before), self._chance.randint(1, 8))))
         pairs = []
         for index in sorted(chosen):
-            value = self._chance.choice((self._chance.choice(before)[column], None))
+            value = self._chance.choice(before)[column]
+            if not self._written[column].is_required:
+                value = self._chance.choice((value, None))
             new = tuple(value if i == column else old for i, old in enumerate(before[index]))
             pairs.append((before[index], new))
         rest = tuple(row for index, row in enumerate(before) if index not in chosen)

@@ -37,7 +37,7 @@ CHANGES = (
 )
 """Kinds of changes, each a version of the upstream."""
 
-_TEXTS = (
+TEXTS = (
     *("a", "A", "a ", " a", "ä", "a\u0308", "\u00e9", "e\u0301", "ß", "ss", "SS", "", "I", "ı", "i", "İ", "ﬁ", "fi"),
     *("\ufffd", "\U00010000", "null", "NaN", "'", '"', "\\", "%", "a,b", "\x00", "\n", "1", "01", "1.0", "\u200b"),
 )
@@ -112,21 +112,21 @@ def values_of(table: Table) -> Callable[[random.Random, Column], Any]:
         pool = pools[column.name]
         if column.name in few and len(pool) >= 2 and random.random() < 0.92:
             return random.choice(pool)
-        value = _value(random, column.type)
+        value = small_value(random, column.type)
         pool.append(value)
         return value
 
     return draw
 
 
-def _value(random: random.Random, kind: str) -> Any:
+def small_value(random: random.Random, kind: str) -> Any:
     """Return a value whose sums are exact in any order, apart from edges of types now and then."""
     match kind:
         case "float" | "double":
             edges = (float("nan"), float("inf"), float("-inf"), -0.0, 0.0)
             return random.choice(edges) if random.random() < 0.2 else random.randint(-400, 400) / 8
         case "string":
-            return random.choice(_TEXTS) if random.random() < 0.6 else a_value(random, kind)
+            return random.choice(TEXTS) if random.random() < 0.6 else a_value(random, kind)
         case _ if kind.startswith("decimal") and random.random() < 0.9:
             scale = int(kind.rstrip(")").partition(",")[2])
             return Decimal(random.randint(-900, 900)).scaleb(-min(scale, 2))

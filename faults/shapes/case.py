@@ -32,6 +32,11 @@ class Column:
     computed: str = ""
     widened_from: str = ""
 
+    @property
+    def is_required(self) -> bool:
+        """Whether the table refuses nulls."""
+        return "NOT NULL" in self.clause
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:

@@ -15,8 +15,8 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, position_of
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import creation
@@ -26,6 +26,7 @@ from faults.campaign import Outcome, WrongError
 from faults.shapes import refusals
 from faults.shapes.case import Case, Gap
 from faults.shapes.file_writers import ConvertWriter, LogWriter
+from faults.shapes.read_rows import key_of, key_order, read_rows
 from faults.shapes.rows import Row, Rows
 from faults.shapes.truth import Truth
 from faults.shapes.writers import DeltaRsWriter, SparkWriter, Writer, newest_version
@@ -60,7 +61,7 @@ class Game:
         self._spark = spark
         self._rows = Rows(case)
         self._now = self._rows.begin(case.rows)
-        self._order = _order(case)
+        self._order, self._key = key_order(case), key_of(case)
         self._writer = self._writer_of(Path(self.lakehouse.upstream_path))
 
     def play(self) -> Outcome:
@@ -256,20 +257,7 @@ class Game:
 
     def _read(self, rows: Sequence[Row], state: BackfillState) -> list[Row]:
         """Return the job's rows that were read, according to the state."""
-
-        def is_read(key: Any, vnode: int) -> bool:
-            match state.vnodes[vnode]:
-                case Completed():
-                    return True
-                case InProgress(position=position):
-                    return self._order.compare(key, position) <= 0
-                case _:
-                    return False
-
-        of_job = self._of_job(rows)
-        positions = {Completed if isinstance(one, Completed) else position_of(one) for one in state.vnodes}
-        vnodes = self._vnodes(of_job) if len(positions) > 1 else None
-        return [row for i, row in enumerate(of_job) if is_read(self._key(row), vnodes[i] if vnodes else 0)]
+        return read_rows(self._of_job(rows), state, case=self.case, vnodes=self._vnodes)
 
     def _of_job(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows within the job's restriction."""
@@ -288,9 +276,6 @@ class Game:
     def _in_order(self) -> list[Row]:
         return sorted(self._now, key=lambda row: self._order.sort_key(self._key(row)))
 
-    def _key(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[i] for i in self.case.key_indices)
-
     def _query_fails(self) -> bool:
         """Return whether Spark refuses the query over the rows of any version."""
         try:
@@ -299,8 +284,3 @@ class Game:
         except PySparkException:
             return True
         return False
-
-
-def _order(case: Case) -> KeyOrder:
-    types = {column.name: "string" if "char(" in column.type else column.type for column in case.columns}
-    return KeyOrder(tuple(KeyField(name=name, type=types[name], descending=down) for name, down in case.key))

@@ -116,7 +116,7 @@ class Rows:
         )
 
     def _value(self, column: Column, *, nulls: float) -> Any:
-        if self._random.random() < nulls:
+        if self._random.random() < nulls and not column.is_required:
             return None
         return self._drawn(self._random, column)
 

@@ -182,10 +182,11 @@ def _expanded(visible: Scope, scope: Scope, qualifier: str) -> list[Output]:
     if not qualifier:
         return found
     role = next(role for role in visible.roles if role.name.lower() == qualifier)
-    hidden = [
-        output for output in role_outputs(role) if visible.merged.get(output.name.lower(), qualifier) != qualifier
-    ]
-    return [*hidden, *(output for output in found if output.role is role)]
+    seen = [output for output in found if output.role is role]
+    names = {output.name.lower() for output in seen}
+    # What USING merged into another relation's column is still a column of this one.
+    hidden = [output for output in role_outputs(role) if output.name.lower() not in names]
+    return [*hidden, *seen]
 
 
 def _using(role: Role, scope: Scope) -> tuple[str, ...]:

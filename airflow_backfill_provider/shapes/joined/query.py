@@ -16,7 +16,7 @@ from functools import lru_cache
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.joined.checks import refuse_constructs
 from airflow_backfill_provider.shapes.joined.groups import Grouping, grouping_of
-from airflow_backfill_provider.shapes.joined.parts import Rows, Union
+from airflow_backfill_provider.shapes.joined.parts import Joining, Rows, Union
 from airflow_backfill_provider.shapes.joined.reading import read_rows
 from airflow_backfill_provider.shapes.joined.refusals import unsupported
 from airflow_backfill_provider.shapes.query_text import read_query
@@ -40,9 +40,11 @@ class JoinedQuery:
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """The upstreams that it reads, as it first writes each."""
-        found: dict[str, str] = {}
-        for join in self.rows.joins:
+        """The upstreams that it reads, as it first writes each; the one that leads is the first."""
+        joins = list(self.rows.joins)
+        lead = next(source.relation for source in joins[0].sources if source.how is Joining.FIRST)
+        found = {lead.lower(): lead}
+        for join in joins:
             for source in join.all_sources:
                 found.setdefault(source.relation.lower(), source.relation)
         return tuple(found.values())

@@ -119,6 +119,7 @@ def test_a_view_that_the_command_line_finished_is_reported_once(
     assert asset_events("typed_orders finished") == [("finished", 2)]
 
 
+@pytest.mark.exhaustive
 def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag, tmp_path):
     """Each task run reads the vnodes that it owns; local tables make their applications take turns."""
     environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "1")

@@ -86,7 +86,7 @@ def test_a_dag_reads_a_topic_with_the_login_of_airflows_connection(
 def test_the_dags_run_a_backfill_of_a_topic_from_creation_to_cancellation(
     orders_topic: TopicOrders, about_topic: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:
-    """One test, because every step builds on the one before; `test_postgres.py` has the same steps in `make test`."""
+    """One test, because every step builds on the one before; `test_dags.py` has such a test in `make test`."""
     about_topic.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
     on_page = ObservedJob(lambda: BackfillHook().open(str(orders_topic.file)))
     assert not on_page.look().created

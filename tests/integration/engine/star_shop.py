@@ -1,8 +1,9 @@
-"""Orders, their customers and the customers' countries, which all keep changing, and a view that joins them."""
+"""Orders, what they are made of and who placed them, in tables that all keep changing, and views that join them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -12,8 +13,8 @@ from airflow_backfill_provider.jobs import creation
 from tests.integration.engine.lakehouse import Lakehouse
 
 TABLES = {
-    "orders": ("id BIGINT, customer BIGINT, amount INT", ["id"]),
-    "customers": ("id BIGINT, name STRING, country STRING", ["id"]),
+    "orders": ("id BIGINT NOT NULL, customer BIGINT, parent BIGINT, amount INT", ["id"]),
+    "customers": ("id BIGINT NOT NULL, name STRING, country STRING", ["id"]),
     "countries": ("code STRING, title STRING", ["code"]),
     "lines": ("order_id BIGINT, line INT, product STRING, price INT", ["order_id", "line"]),
 }
@@ -23,6 +24,17 @@ STAR = (
     "SELECT o.id, o.amount, c.name, n.title FROM orders AS o LEFT JOIN customers AS c ON c.id = o.customer "
     "LEFT JOIN countries AS n ON n.code = c.country"
 )
+"""Lookups, the second one through the first."""
+
+ROWS = (
+    "INSERT INTO {orders} SELECT id, IF(id % 7 = 0, NULL, id % 6), id DIV 3, CAST(id AS INT) FROM range(40)",
+    "INSERT INTO {customers} SELECT id, concat('c', id), element_at(array('fr', 'de', NULL), CAST(id % 3 + 1 AS INT)) "
+    "FROM range(5)",
+    "INSERT INTO {countries} VALUES ('fr', 'France'), ('es', 'Spain')",
+    "INSERT INTO {lines} SELECT id % 23, CAST(id DIV 23 AS INT), concat('p', id % 4), CAST(id % 5 AS INT) "
+    "FROM range(60)",
+)
+"""Rows that match nothing, one and several; and nulls in what is joined by."""
 
 
 class StarShop(Lakehouse):
@@ -35,42 +47,32 @@ class StarShop(Lakehouse):
     def change(self, *statements: str) -> None:
         """Run statements; the tables' names in braces stand for them."""
         for statement in statements:
-            self.spark.sql(self._named(statement))
+            self.spark.sql(re.sub(r"\{(\w+)\}", lambda found: self.table(found[1]), statement))
 
-    def make(self, *names: str) -> None:
-        """Create tables without rows."""
-        for name in names:
-            columns, _ = TABLES[name]
-            self.change(
-                f"CREATE TABLE {{{name}}} ({columns}) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-            )
+    def fill(self, *names: str) -> None:
+        """Create tables with rows; by default all of them."""
+        for name, (columns, _) in TABLES.items():
+            if not names or name in names:
+                self.change(
+                    f"CREATE TABLE {{{name}}} ({columns}) USING delta "
+                    "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+                    *(statement for statement in ROWS if f"{{{name}}}" in statement),
+                )
 
-    def fill(self) -> None:
-        """Create the tables of the star, with rows that match nothing and others that match several."""
-        self.make("orders", "customers", "countries")
-        self.change(
-            "INSERT INTO {orders} SELECT id, IF(id % 7 = 0, NULL, id % 6), CAST(id AS INT) FROM range(40)",
-            "INSERT INTO {customers} SELECT id, concat('c', id), element_at(array('fr', 'de', NULL), CAST(id % 3 + 1 "
-            "AS INT)) FROM range(5)",
-            "INSERT INTO {countries} VALUES ('fr', 'France'), ('es', 'Spain')",
+    def start(self, query: str, **fields: Any) -> None:
+        """Create a job with a query over tables of the shop."""
+        self.job = BackfillJob(
+            **{
+                "name": "star",
+                "upstreams": {
+                    name: {"path": f"{self.folder}/{name}", "key": TABLES[name][1]} for name in _read_by(query)
+                },
+                "materialized_view": self.view_path,
+                "query": query,
+                "vnode_count": 4,
+                **fields,
+            }
         )
-
-    def define_view(
-        self, query: str = STAR, tables: Iterable[str] = ("orders", "customers", "countries"), **fields: Any
-    ) -> None:
-        """Define a view over tables."""
-        definition = {
-            "name": "star",
-            "upstreams": {name: {"path": f"{self.folder}/{name}", "key": TABLES[name][1]} for name in tables},
-            "materialized_view": self.view_path,
-            "query": query,
-            "vnode_count": 4,
-            **fields,
-        }
-        self.job = BackfillJob(**definition)
-
-    def start(self) -> None:
-        """Create the job."""
         self.start_job(creation.create_job, self.backfill)
 
     def pin(self) -> Barrier:
@@ -80,16 +82,13 @@ class StarShop(Lakehouse):
         return barrier
 
     def assert_joined(self) -> None:
-        """Compare the view with the query over the tables as they are now, and with a verification (I1)."""
-        self.assert_truth()
+        """Compare the view with the query over the tables as they are now, and by a verification (I1)."""
         assert self.job is not None
-        text = self.job.query
-        for name in self.job.all_upstreams:
-            text = text.replace(f"FROM {name}", f"FROM {{{name}}}").replace(f"JOIN {name}", f"JOIN {{{name}}}")
-        self.assert_equals_query(self._named(text))
+        text = re.sub(r"(FROM|JOIN) (\w+)\b", lambda found: f"{found[1]} {self.table(found[2])}", self.job.query)
+        self.assert_equals_query(text)
+        self.assert_truth()
 
-    def _named(self, statement: str) -> str:
-        names: Mapping[str, str] = {name: self.table(name) for name in TABLES}
-        for name, table in names.items():
-            statement = statement.replace(f"{{{name}}}", table)
-        return statement
+
+def _read_by(query: str) -> Iterable[str]:
+    """Return the tables that a query reads."""
+    return dict.fromkeys(re.findall(r"(?:FROM|JOIN) (\w+)\b", query))

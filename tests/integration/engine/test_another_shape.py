@@ -193,6 +193,7 @@ def test_a_shape_from_outside_survives_crashes_and_ends_with_the_query_of_its_up
     orders.assert_equals_query("SELECT customer, count(*) AS orders FROM {upstream} GROUP BY customer")
 
 
+@pytest.mark.exhaustive
 def test_parts_merge_into_the_view_each_under_its_own_transaction(orders: Lakehouse) -> None:
     """I2 and I5: the parts are written at the same time, by threads of one session."""
     query = "SELECT id, count(*) AS orders FROM upstream GROUP BY id"

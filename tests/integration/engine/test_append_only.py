@@ -170,6 +170,7 @@ def test_deletion_vectors_are_refused(events: Lakehouse) -> None:
         events.rebuild(upstream={"path": events.upstream_path, "append_only": True}, query="SELECT id FROM upstream")
 
 
+@pytest.mark.exhaustive
 def test_two_task_runs_share_the_splits(events: Lakehouse) -> None:
     create(events, rate_limit=40, parallelism=2)
     commits = events.finish()

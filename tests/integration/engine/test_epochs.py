@@ -249,8 +249,8 @@ def test_columns_added_to_the_upstream_do_not_disturb_a_star(lakehouse: Lakehous
 def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     """A 10x larger upstream costs the same per epoch: files outside of the chunk are not even opened."""
     lakehouse.make_upstream("id BIGINT, name STRING")
-    rows = lakehouse.sql("SELECT id, 'a' AS name FROM range(1000)").repartitionByRange(10, "id")
-    rows.write.format("delta").mode("append").save(lakehouse.upstream_path)
+    for start in range(0, 1000, 100):
+        lakehouse.sql(f"INSERT INTO {{upstream}} SELECT /*+ COALESCE(1) */ id, 'a' FROM range({start}, {start + 100})")
     lakehouse.create(rate_limit=100)
     lakehouse.epoch()
     barrier = lakehouse.inject()

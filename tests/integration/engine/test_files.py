@@ -205,6 +205,7 @@ def test_values_of_csv(lakehouse: Lakehouse) -> None:
     ]
 
 
+@pytest.mark.exhaustive
 def test_another_header_is_refused(lakehouse: Lakehouse) -> None:
     landing = Landing(lakehouse, "csv")
     landing.create()

@@ -95,6 +95,7 @@ def test_damaged_state_is_found_and_repaired(orders: Lakehouse) -> None:
     orders.assert_equals_query(truth(query))
 
 
+@pytest.mark.exhaustive
 def test_hidden_columns_are_no_columns_of_an_upstream(orders: Lakehouse) -> None:
     """Of a job over the view, and of the view's lineage; a rebuild makes them as they were."""
     orders.create(query="SELECT customer, sum(amount) AS total FROM upstream GROUP BY customer")

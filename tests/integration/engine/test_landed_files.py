@@ -81,6 +81,7 @@ def test_a_file_of_which_the_first_rows_were_read_may_not_be_corrected(lakehouse
         jsons.house.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_file_that_is_moved_is_not_read_again(jsons: Landing) -> None:
     """I1: also if it was not read yet."""
     jsons.put("other", 50)

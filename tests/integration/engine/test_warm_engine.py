@@ -115,6 +115,7 @@ def test_a_driver_writes_down_its_session_before_it_writes_anything(server: Remo
         assert ApplicationRecords(orders.backfill.job.state).session(LOCAL_DRIVER) == connection.session
 
 
+@pytest.mark.exhaustive
 def test_a_query_runs_over_rows_of_many_steps_whose_name_the_server_then_forgets(server: Remote):
     """The message of a query over rows may be nested a hundred times; each step of the rows takes two."""
     with connected(server, what="steps") as connection:

@@ -112,6 +112,7 @@ def test_records_that_are_gone_are_skipped_with_a_warning_if_the_job_says_so(ord
     assert "offsets 2 to 4 of partition 0 are gone, and missing in the view" in str(list(orders.barriers()))
 
 
+@pytest.mark.exhaustive
 def test_what_was_gone_before_the_job_was_created_is_not_its_past(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.add(*"abcdefgh")
@@ -146,6 +147,7 @@ def test_several_task_runs_share_the_partitions(orders: TopicOfOrders) -> None:
     assert len(orders.rows()) == 120
 
 
+@pytest.mark.exhaustive
 def test_rows_that_retention_removed_from_the_topic_stay_in_the_view(orders: TopicOfOrders) -> None:
     """A verification leaves them out, and a repair keeps them."""
     orders.kafka.create_topic(orders.topic, 2)

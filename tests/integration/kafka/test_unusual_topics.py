@@ -81,6 +81,7 @@ def test_a_timestamp_that_spark_cannot_read_is_named(orders: TopicOfOrders, late
     assert orders.backfill.status().lag_versions == 3
 
 
+@pytest.mark.exhaustive
 def test_a_topic_that_was_deleted_is_an_alarm_of_the_status(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.add("a")

@@ -103,6 +103,7 @@ def test_a_column_that_had_another_type_within_a_window_is_refused(shop: Shop) -
         shop.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_was_dropped_and_created_again_is_another_one(shop: Shop) -> None:
     shop.run_sql(ORDERS)
     fill(shop, 1, 5)

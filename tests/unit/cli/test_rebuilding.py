@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from airflow_backfill_provider.cli import spark
+from tests.builders import Template
 from tests.unit.cli.conftest import fails, job_in
 from tests.writing_engine import WritingEngine
 
@@ -25,19 +28,40 @@ def job_over(folder, name, view, **changes):
     return job
 
 
+def chain_in(folder):
+    """Write the files of three jobs in a chain, and of a fourth beside them that nobody creates."""
+    third, second = job_over(folder, "a_third", "second"), job_over(folder, "second", "small_orders")
+    job_over(folder, "never_created", "a_third")
+    (folder / "other.yaml").write_text("{{ a template }}", encoding="utf-8")
+    (folder / "list.yml").write_text("- 1", encoding="utf-8")
+    return job_in(folder), second, third
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, four_files):
+    """The chain, created and finished."""
+
+    def fill(folder):
+        shutil.copytree(four_files, folder / "lake" / "orders")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(spark.LazySpark, "__call__", lambda _: WritingEngine())
+            for job in chain_in(folder):
+                assert job("create").exit_code == 0
+                assert job("run", "--until-finished").exit_code == 0
+
+    return Template(tmp_path_factory.mktemp("chain"), fill)
+
+
 @pytest.fixture
-def chain(tmp_path, upstream, monkeypatch):
+def folder(template):
+    return template.restore()
+
+
+@pytest.fixture
+def chain(folder, monkeypatch):
     """Three jobs in a chain, all of them finished, and a fourth beside them that is not created."""
     monkeypatch.setattr(spark.LazySpark, "__call__", lambda _: WritingEngine())
-    third, second = job_over(tmp_path, "a_third", "second"), job_over(tmp_path, "second", "small_orders")
-    job_over(tmp_path, "never_created", "a_third")
-    (tmp_path / "other.yaml").write_text("{{ a template }}", encoding="utf-8")
-    (tmp_path / "list.yml").write_text("- 1", encoding="utf-8")
-    first = job_in(tmp_path)
-    for job in (first, second, third):
-        assert job("create").exit_code == 0
-        assert job("run", "--until-finished").exit_code == 0
-    return first, second, third
+    return chain_in(folder)
 
 
 def incarnations(chain):
@@ -87,11 +111,11 @@ def test_a_view_downstream_that_is_not_finished_cannot_stay_in_service_and_does_
     assert all(job.backfill.status().finished for job in chain)
 
 
-def test_a_view_downstream_that_cannot_stay_in_service_is_refused_before_anything_is_rebuilt(chain, tmp_path):
+def test_a_view_downstream_that_cannot_stay_in_service_is_refused_before_anything_is_rebuilt(chain, folder):
     before = incarnations(chain)
-    job = job_over(tmp_path, "kept", "a_third")
+    job = job_over(folder, "kept", "a_third")
     assert job("create").exit_code == 0
-    job.write(upstream={"path": str(tmp_path / "lake" / "a_third"), "append_only": True})
+    job.write(upstream={"path": str(folder / "lake" / "a_third"), "append_only": True})
     chain[0].write()
     fails(chain[0]("rebuild", "--downstream", "--keep-serving"), "job kept keeps", "rebuild without --keep-serving")
     assert incarnations(chain) == before
@@ -107,7 +131,6 @@ def test_a_cancelled_job_downstream_stays_cancelled(chain):
     assert incarnations([second, third]) == before
 
 
-@pytest.mark.exhaustive
 def test_only_what_is_downstream_of_a_job_is_rebuilt(chain):
     before = incarnations(chain)
     assert chain[1]("rebuild", "--downstream").exit_code == 0
@@ -125,10 +148,10 @@ def test_a_job_that_does_not_finish_leaves_those_after_it_as_they_were(chain):
     assert incarnations([second, third]) == before
 
 
-def test_an_invalid_job_beside_it_is_refused_before_anything_is_rebuilt(chain, tmp_path):
+def test_an_invalid_job_beside_it_is_refused_before_anything_is_rebuilt(chain, folder):
     """I6: it may be downstream."""
     before = incarnations(chain)
-    job_over(tmp_path, "broken", "a_third", vnode_count=0)
+    job_over(folder, "broken", "a_third", vnode_count=0)
     chain[0].write()
     fails(chain[0]("rebuild", "--downstream"), "broken.yaml", "vnode_count", "correct or move the file")
     assert incarnations(chain) == before

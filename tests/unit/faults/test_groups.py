@@ -12,8 +12,8 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from faults.campaign import chance
 from faults.groups.case import a_case
-from faults.groups.rows import GroupedRows
-from faults.groups.tables import CHANGES, GROUP_TYPES, VALUE_TYPES
+from faults.groups.rows import MovingRows
+from faults.groups.tables import CHANGES, GROUP_TYPES, VALUE_TYPES, values_of
 from faults.groups.truth import differences
 
 MANY = 400
@@ -84,7 +84,7 @@ def test_some_hundred_cases_have_every_type_and_change():
 
 def test_rows_fall_into_few_groups_and_keep_their_keys_apart():
     for case in CASES[:30]:
-        rows = GroupedRows(case.upstream, case.table)
+        rows = MovingRows(case.upstream, values_of(case.table))
         now = rows.begin(case.upstream.rows)
         for kind in (*CHANGES, "return"):
             change = rows.change(kind, now)
@@ -99,7 +99,7 @@ def test_rows_fall_into_few_groups_and_keep_their_keys_apart():
 
 def test_removed_rows_come_back_under_their_keys():
     case = next(case for case in CASES if case.upstream.rows > 30)
-    rows = GroupedRows(case.upstream, case.table)
+    rows = MovingRows(case.upstream, values_of(case.table))
     before = rows.begin(case.upstream.rows)
     emptied = rows.change("empty", before)
     assert emptied.after == ()

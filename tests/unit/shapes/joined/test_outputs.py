@@ -36,6 +36,10 @@ RETURNS = ["id", "order_id", "day"]
             "SELECT r.* FROM (SELECT id AS order_id FROM orders) o JOIN returns r USING (order_id)",
             ["order_id", "id", "day"],
         ),
+        (
+            "SELECT c.* FROM orders JOIN returns USING (id), customers c WHERE c.id = orders.customer_id",
+            ["id", "name", "country", "code", "vip"],
+        ),
         # A semi join gives nothing.
         ("SELECT * FROM orders o LEFT SEMI JOIN returns r ON r.order_id = o.id", ORDERS),
         # A union has the names of its first branch.

@@ -6,7 +6,8 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.joined.query import check_joined_query
-from tests.unit.shapes.joined.shop import placed, resolved
+from airflow_backfill_provider.shapes.joined.resolved import resolve
+from tests.unit.shapes.joined.shop import SHOP, placed, resolved
 
 JOINED = "FROM orders o JOIN customers c ON c.id = o.customer_id"
 
@@ -236,6 +237,25 @@ def test_names_of_upstreams_do_not_distinguish_case():
     query = check_joined_query("SELECT a.id FROM Orders a JOIN ORDERS b ON a.id = b.parent_id JOIN Lines USING (x)")
     assert query.relations == ("Orders", "Lines")
     query.require_relations(["orders", "lines"])
+
+
+@pytest.mark.parametrize(
+    ("text", "relations"),
+    [
+        ("SELECT o.id FROM lines l JOIN orders o ON o.id = l.order_id", ("lines", "orders")),
+        ("SELECT o.id FROM lines l RIGHT JOIN orders o ON o.id = l.order_id", ("orders", "lines")),
+        (
+            "SELECT o.id FROM lines l RIGHT JOIN orders o ON o.id = l.order_id UNION ALL SELECT id FROM customers",
+            ("orders", "lines", "customers"),
+        ),
+    ],
+)
+def test_the_relation_that_leads_is_the_first_one(text, relations):
+    """Of a RIGHT JOIN, it is the right one: a job that names no lead takes the first one."""
+    query = check_joined_query(text)
+    assert query.relations == relations
+    tables = [SHOP[name] for name in relations]
+    assert resolve(query, tables).trees[0].lead.relation == relations[0]
 
 
 def test_a_lead_is_refused_for_a_union():

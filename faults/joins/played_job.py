@@ -1,0 +1,237 @@
+"""The job of a case: its epochs, what happens to them, and the comparison after each of them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.jobs import creation, mutations
+from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.protocol import repairs
+from airflow_backfill_provider.sources.delta.versions import version_of
+from faults.campaign import WrongError
+from faults.joins.case import JoinsCase
+from faults.joins.datafusion import Rows
+from faults.joins.tables import JoinedTable
+from faults.joins.truth import JoinsTruth
+from faults.shapes.read_rows import read_rows
+from faults.shapes.rows import Row
+from faults.shapes.truth import Truth
+from faults.shapes.writers import newest_version
+from tests.connect_server import PORT
+from tests.dying import died
+from tests.integration.engine import connect_client
+from tests.integration.engine.attempts import Asleep, is_killed
+from tests.integration.engine.lakehouse import TESTER, Lakehouse, UnlockedEngine
+
+MOST_EPOCHS = 60
+"""The most epochs between two changes; a job has few rows."""
+
+POINTS = (
+    *(CrashPoint.AFTER_PIN, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT),
+    *(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT, CrashPoint.AFTER_REMOVAL_COMMIT),
+    *(CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.BEFORE_FILES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT),
+    *(CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT, CrashPoint.BEFORE_STATE_COMMIT),
+    *(CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT),
+)
+"""Where attempts die, hang or are killed; an epoch passes some of them."""
+
+_ATTEMPTS = (*("plain",) * 11, *("die",) * 5, *("hang",) * 2, "kill", *("replay",) * 2)
+_MOST_SECONDS = 5.0
+
+
+class PlayedJob:
+    """
+    Plays a job.
+
+    :param case: the case.
+    :param truth: the rows of its tables, and the query over them.
+    :param spark: any session; the engine and the truth get new ones.
+    :param folder: an empty folder for the job's tables.
+    :param paths: the folders of the tables by name.
+    """
+
+    def __init__(
+        self, case: JoinsCase, truth: JoinsTruth, *, spark: SparkSession, folder: Path, paths: Mapping[str, Path]
+    ) -> None:
+        self.case = case
+        self.checks = 0
+        self.happened: Counter[str] = Counter()
+        self._truth = truth
+        self._lakehouse = Lakehouse(spark, folder)
+        self._lakehouse.engine = SparkEngine(spark.newSession())
+        self._paths = paths
+        self._random = random.Random(case.seed)
+        self._remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+
+    def create(self) -> None:
+        """Create the job."""
+        upstreams = {
+            table.name: {"path": str(self._paths[table.name]), "key": [column.name for column in table.keys]}
+            for table in self.case.tables
+        }
+        self._lakehouse.job = BackfillJob(
+            name="joined",
+            upstreams=upstreams,
+            materialized_view=self._lakehouse.view_path,
+            query=self.case.query.text,
+            **self.case.fields,
+        )
+        self._lakehouse.start_job(creation.create_job, self._lakehouse.backfill)
+
+    @property
+    def _lead(self) -> JoinedTable:
+        assert self._lakehouse.job is not None
+        name = self._lakehouse.job.lead_name
+        return next(table for table in self.case.tables if table.name == name)
+
+    def some_epochs(self) -> None:
+        """Run an epoch or two, or all that are due."""
+        self._run(self._random.choice((1, 1, 2, MOST_EPOCHS)))
+
+    def end(self) -> None:
+        """Run what is left, compare the view with the newest rows, and damage some views, which are repaired then."""
+        mutations.resume_job(store=self._lakehouse.backfill.store, requested_by="tester")
+        mutations.throttle_job(None, store=self._lakehouse.backfill.store, requested_by="tester")
+        self._run(MOST_EPOCHS)
+        if not self._lakehouse.backfill.store.state().completed:
+            raise WrongError("I4: the view is not finished")
+        self._require(self._truth.newest(), "I4: at the end")
+        if self._random.random() < 0.25:
+            self._repaired()
+        elif self._random.random() < 0.4:
+            self._verified("at the end")
+
+    def _run(self, most: int) -> None:
+        for _ in range(most):
+            if self._random.random() < 0.2:
+                self._steer()
+            if not self._epoch():
+                return
+        if most == MOST_EPOCHS:
+            raise WrongError(f"I4: something is still due after {most} epochs")
+
+    def _steer(self) -> None:
+        """Change a setting of a job that reads history."""
+        store = self._lakehouse.backfill.store
+        if store.state().completed:
+            return
+        match self._random.choice(("pause", "throttle", "rescale")):
+            case "pause":
+                mutations.pause_job(store=store, requested_by="tester")
+                self._epoch()
+                mutations.resume_job(store=store, requested_by="tester")
+            case "throttle":
+                limit = self._random.choice((1, 5, 20, None))
+                mutations.throttle_job(limit, store=store, requested_by="tester")
+            case _ if self.case.can_be_shared:
+                mutations.rescale_job(self._random.choice((1, 2)), store=store, requested_by="tester")
+            case _:
+                return
+        self.happened["steered"] += 1
+
+    def _epoch(self) -> bool:
+        """Run an epoch in some way, and compare the view; return whether there was anything to do."""
+        barrier = self._lakehouse.inject()
+        if barrier is None:
+            return False
+        match self._random.choice(_ATTEMPTS):
+            case "die" as way:
+                died(self._random.choice(POINTS), lambda: self._run_epoch(barrier))
+            case "kill" as way:
+                assert self._lakehouse.job is not None
+                after = f"{connect_client.AFTER}{self._random.uniform(1, _MOST_SECONDS):.2f}"
+                is_killed(self._remote, self._lakehouse.job.state, self._random.choice((*map(str, POINTS), after)))
+            case "hang" as way:
+                self._overtaken(barrier)
+            case way:
+                pass
+        self._run_epoch(barrier)
+        if way == "replay":
+            self._replay(barrier)
+        self.happened[way] += 1
+        self._compare()
+        return True
+
+    def _run_epoch(self, barrier: Barrier, engine: SparkEngine | None = None) -> None:
+        """Run an epoch, part by part if several task runs share it."""
+        store, engine = self._lakehouse.backfill.store, engine or self._lakehouse.engine
+        if barrier.parallelism == 1:
+            protocol.run_epoch(barrier, store=store, engine=engine)
+            return
+        protocol.apply_changes(barrier, store=store, engine=engine)
+        for part in range(len(barrier.parts)):
+            protocol.read_chunk_part(barrier, part, store=store, engine=engine)
+
+    def _overtaken(self, barrier: Barrier) -> None:
+        """Let an attempt hang until another one has committed the epoch, and perhaps the next one, too."""
+        engines = [UnlockedEngine(self._lakehouse.spark.newSession()) for _ in range(2)]
+        asleep = Asleep(self._random.choice(POINTS), lambda: self._run_epoch(barrier, engines[0]))
+        self._run_epoch(barrier, engines[1])
+        if self._random.random() < 0.5 and (following := self._lakehouse.inject()):
+            self._run_epoch(following, engines[1])
+        asleep.ends()
+
+    def _replay(self, barrier: Barrier) -> None:
+        """Run a committed epoch again, which must write nothing."""
+        view = Path(self._lakehouse.view_path)
+        before = newest_version(view)
+        self._run_epoch(barrier)
+        if newest_version(view) != before:
+            raise WrongError(f"I2: a replay of epoch {barrier.epoch} wrote to the view")
+
+    def _compare(self) -> None:
+        """Compare the view with the query over the rows as of the versions that the newest committed epoch pinned."""
+        store = self._lakehouse.backfill.store
+        commit = store.commits()[-1]
+        barrier = next(one for one in store.barriers() if one.epoch == commit.epoch)
+        lead = self._lead.name
+        windows = {lead: barrier.upstream, **barrier.others}
+        rows = self._truth.rows_at({name: version_of(window.to_offset) for name, window in windows.items()})
+        when = f"I1: epoch {commit.epoch}"
+        if commit.completed:
+            self._require(rows, when)
+        elif self.case.fields["visibility"] == "every_epoch" and lead in self.case.query.once:
+            self._require({**rows, lead: self._read(rows[lead])}, when)
+        elif self._random.random() < 0.3:
+            self._verified(when)
+
+    def _read(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """Return the rows of the lead that were read."""
+        case, state = self._lead.upstream, self._lakehouse.backfill.store.state()
+        names, count = [name for name, _ in case.key], self.case.fields["vnode_count"]
+        hashed = Truth(case, self._lakehouse.spark.newSession())
+        return tuple(read_rows(rows, state, case=case, vnodes=lambda rows: hashed.vnodes(rows, names, count)))
+
+    def _require(self, rows: Rows, when: str) -> None:
+        self.checks += 1
+        self._truth.require(self._lakehouse.view(), rows, when)
+
+    def _verified(self, when: str) -> None:
+        self.checks += 1
+        outcome = verifier.compare_now(self._lakehouse.backfill, self._lakehouse.engine)
+        if not outcome.equal:
+            raise WrongError(f"{when}: the verification finds differences that are none: {outcome}")
+
+    def _repaired(self) -> None:
+        """Damage the view, and repair what the verification finds."""
+        if not self._lakehouse.view().take(1):
+            return
+        damage = self._random.choice(("DELETE FROM {view}", "INSERT INTO {view} SELECT * FROM {view} LIMIT 1"))
+        self._lakehouse.sql(damage)
+        backfill = self._lakehouse.backfill
+        verifier.verify_job(backfill, engine=lambda: self._lakehouse.engine, requester=TESTER)
+        if repairs.ask_for_repair(backfill, requested_by="tester") is None:
+            raise WrongError(f"I6: the verification did not find {damage}")
+        self._run(MOST_EPOCHS)
+        self.happened["repaired"] += 1
+        self._require(self._truth.newest(), f"after a repair of {damage}")
