@@ -87,7 +87,7 @@ class SeveralUpstreams:
         seen: dict[str, tuple[str, Source]] = {}
         for name, source in self.sources.items():
             log = self.views.get(name)
-            roots = {self._table_ids[name]: source} if log is None else log.roots()
+            roots = {self._table_ids[name]: source} if log is None else log.roots
             for root, table in roots.items():
                 other, their = seen.setdefault(root, (name, table))
                 if other == name:
@@ -159,7 +159,7 @@ class SeveralUpstreams:
 
     def told(self, held: HeldBack) -> str:
         """Return which job an upstream waits for, and why."""
-        roots = {root: source for log in self.views.values() for root, source in log.roots().items()}
+        roots = {root: source for log in self.views.values() for root, source in log.roots.items()}
         common = roots[held.root].location if held.root in roots else held.root
         log = self.views.get(held.behind)
         who = f"table {held.behind}" if log is None else f"job {log.view.job}"

@@ -44,7 +44,7 @@ def looked_until(log: ViewLog, looked: Looked, instant: dt.datetime) -> LookedUn
     :param looked: the epoch.
     """
     found = LookedUntil(instant)
-    for root, source in log.roots().items():
+    for root, source in log.roots.items():
         offset = looked.frontier.get(root)
         if offset is None or not source.offsets_are_shared:
             continue

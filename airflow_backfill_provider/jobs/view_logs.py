@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError, UpstreamReplacedError
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.jobs.chain import MOST_JOBS, reader_of
+from airflow_backfill_provider.jobs.chain import reader_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
@@ -122,6 +122,7 @@ class ViewLog:
         self._reader = reader
         self._unread = whole_epochs(reader, view)
         self._read: list[WholeEpoch] = []
+        self._known: dict[tuple[int, dt.datetime], Looked | None] = {}
 
     @cached_property
     def settings(self) -> JobSettings:
@@ -152,14 +153,10 @@ class ViewLog:
             yield self._read[number]
             number += 1
 
-    def looked(self, instant: dt.datetime, most: int = MOST_JOBS) -> Iterator[Looked]:
-        """
-        Yield the epochs that looked no further than an instant, newest first.
-
-        :param most: how many views are followed to their own upstreams.
-        """
+    def looked(self, instant: dt.datetime) -> Iterator[Looked]:
+        """Yield the epochs that looked no further than an instant, newest first."""
         for epoch in self.epochs():
-            if (looked := self._looked(epoch, instant, most)) is not None:
+            if (looked := self._looked_at(epoch, instant)) is not None:
                 yield looked
 
     def offset_left(self, reached: Offset) -> Offset | None:
@@ -173,7 +170,7 @@ class ViewLog:
             version += 1
         return offset if version is None else Offset(version)
 
-    def with_rows_of(self, reached: Offset, instant: dt.datetime, most: int) -> Iterator[Looked]:
+    def with_rows_of(self, reached: Offset, instant: dt.datetime) -> Iterator[Looked]:
         """
         Yield the epochs whose rows the view has at an offset, of those that looked no further than an instant.
 
@@ -185,40 +182,55 @@ class ViewLog:
         for epoch in self.epochs():
             if epoch.offset < left:
                 return
-            if epoch.offset == left and (looked := self._looked(epoch, instant, most)) is not None:
+            if epoch.offset == left and (looked := self._looked_at(epoch, instant)) is not None:
                 yield looked
 
-    def roots(self, most: int = MOST_JOBS) -> Mapping[str, Source]:
-        """Return the tables that the view is made of in the end, by their ids."""
+    @cached_property
+    def roots(self) -> Mapping[str, Source]:
+        """The tables that the view is made of in the end, by their ids."""
         found: dict[str, Source] = {}
-        for name, source in self.upstreams.items():
-            log = self._logs.of(source) if most else None
-            resolved = self.settings.others.get(name, self.settings.upstream)
-            found |= {resolved.table_id: source} if log is None else log.roots(most - 1)
+        seen: set[str] = set()
+        logs = [self]
+        while logs:
+            log = logs.pop()
+            seen.add(log.view.location)
+            for name, source in log.upstreams.items():
+                below = self._logs.of(source)
+                if below is None:
+                    found[log.settings.others.get(name, log.settings.upstream).table_id] = source
+                elif below.view.location not in seen:
+                    logs.append(below)
         return found
 
-    def _looked(self, epoch: WholeEpoch, instant: dt.datetime, most: int) -> Looked | None:
+    def _looked_at(self, epoch: WholeEpoch, instant: dt.datetime) -> Looked | None:
         """Return what an epoch has; ``None`` if it looked further than an instant."""
+        asked = epoch.barrier.epoch, instant
+        if asked not in self._known:
+            # In a circle of views, which copied properties can make, nothing says what an epoch has.
+            self._known[asked] = None
+            self._known[asked] = self._looked(epoch, instant)
+        return self._known[asked]
+
+    def _looked(self, epoch: WholeEpoch, instant: dt.datetime) -> Looked | None:
         sides: dict[str, Side] = {}
         for name, source in self.upstreams.items():
-            window = epoch.barrier.window(name)
-            log = self._logs.of(source) if most else None
+            window, log = epoch.barrier.window(name), self._logs.of(source)
             if log is None and window.watermark > instant:
                 return None
-            sides[name] = _pinned(window) if log is None else self._of_view(log, window, instant, most)
+            sides[name] = _pinned(window) if log is None else self._of_view(log, window, instant)
         chosen = newest_agreeing(sides)
         if chosen is None:
             return None
         looked = max(one.instant for one in chosen.values())
         return Looked(offset=epoch.offset, frontier=merged(chosen), instant=looked)
 
-    def _of_view(self, log: ViewLog, window: UpstreamWindow, instant: dt.datetime, most: int) -> Side:
+    def _of_view(self, log: ViewLog, window: UpstreamWindow, instant: dt.datetime) -> Side:
         if other := other_table(log.view.location, log.table_id, window.table_id, log.view):
             raise UpstreamReplacedError(
                 f"{other}; job {self.view.job} still reads the former one: rebuild {self.view.job}, and then the jobs "
                 "that read its view"
             )
-        return ViewSide(log.with_rows_of(window.to_offset, instant, most - 1))
+        return ViewSide(log.with_rows_of(window.to_offset, instant))
 
 
 def _pinned(window: UpstreamWindow) -> TableSide:

@@ -126,7 +126,7 @@ def _check(lake, top):
     found = {}
     for name in ("v2", "v3"):
         window = barrier.window(name)
-        found[name] = list(logs.of(lake.source(name)).with_rows_of(window.to_offset, minute(99), 9))
+        found[name] = list(logs.of(lake.source(name)).with_rows_of(window.to_offset, minute(99)))
     pairs = [
         (one, other)
         for one in found["v2"]
