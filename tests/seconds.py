@@ -25,9 +25,10 @@ FILE = Path(__file__).with_name("seconds.json")
 MINUTE = 60.0
 OF_A_FILE = MINUTE
 """What a file may take, if it has no budget of its own."""
-OF_ALL = 46 * MINUTE
+OF_ALL = 45 * MINUTE
 """What all files together may take. Three processes play them, so `make test-slow` takes a third of it."""
 LARGER: Mapping[str, float] = {
+    "tests/integration/engine/test_epochs.py": 1.5 * MINUTE,  # what every strategy does, from the first epoch on
     "tests/integration/engine/test_snapshot.py": 1.25 * MINUTE,  # a strategy from its first file to its replay
     "tests/integration/engine/test_succession.py": 1.25 * MINUTE,  # a rebuild beside its view, and the way back
     "tests/system/test_pages.py": 1.25 * MINUTE,  # an Airflow and a browser, and each page

@@ -65,6 +65,7 @@ class EpochEvaluator:
         self._rows = tables.job_rows
         self._net: DataFrame | None = None
         self._images: Mapping[str, DataFrame] = {}
+        self._other_rows = 0
         self._measured: MeasuredChanges = NO_CHANGES
         self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
@@ -82,7 +83,7 @@ class EpochEvaluator:
             rows = self._write_parts()
             self._take((stage_of(StageKind.READ_AHEAD),))
         measured = self._measured
-        return EpochWrites(rows, measured.through, self.seconds, measured.rows_added, work=self._work)
+        return EpochWrites(rows, self._through, self.seconds, measured.rows_added, work=self._work)
 
     def apply_changes(self) -> PartWrites:
         """
@@ -92,7 +93,7 @@ class EpochEvaluator:
         """
         with self._guarded("epoch"):
             self._take(changes_stages(self._barrier, counts_chunk=False))
-        return PartWrites({0: self._measured.through}, self.seconds, self._measured.rows_added)
+        return PartWrites({0: self._through}, self.seconds, self._measured.rows_added)
 
     def read_chunk_part(self, part: int) -> PartWrites:
         """
@@ -127,6 +128,11 @@ class EpochEvaluator:
         self._tables.upstream.require_same_history(self._barrier.upstream.end)
         for name, other in self._tables.others.items():
             other.source.require_same_history(self._barrier.window(name).end)
+
+    @property
+    def _through(self) -> int:
+        """The number of changes that apply to the view, of all upstreams."""
+        return self._measured.through + self._other_rows
 
     @cached_property
     def _old_columns(self) -> tuple[str, ...]:
@@ -176,7 +182,8 @@ class EpochEvaluator:
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
-        self._images = self._opened.enter_context(images_of_others(self._tables, barrier))
+        others = self._opened.enter_context(images_of_others(self._tables, barrier))
+        self._images, self._other_rows = others.images, others.rows
 
     def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
         self._opened.callback(net.unpersist)

@@ -241,6 +241,7 @@ class TableOpener:
                 job_rows=job_rows,
                 view=self.view(job),
                 others={name: other.rows for name, other in self.others(job, upstream).items()},
+                others_begin={name: other.point.offset for name, other in upstream.others.items()},
             )
         )
 

@@ -10,6 +10,7 @@ from airflow_backfill_provider.shapes.base import Shape
 from airflow_backfill_provider.shapes.full import Full
 from airflow_backfill_provider.shapes.group import Group
 from airflow_backfill_provider.shapes.joined import Join
+from airflow_backfill_provider.shapes.joined_groups import JoinedGroups
 from airflow_backfill_provider.shapes.queries import ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
 from airflow_backfill_provider.shapes.several import over_tables
@@ -23,6 +24,7 @@ KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)
 
 KINDS.register(Row())
 KINDS.register(Group())
+KINDS.register(JoinedGroups())
 KINDS.register(Join())
 KINDS.register(Full())
 

@@ -11,7 +11,7 @@ A shape's module imports Spark inside its methods, because a scheduler loads it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.barrier import Barrier
     from airflow_backfill_provider.core.epoch.unit_work import UnitWork
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.offset import Offset
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
     from airflow_backfill_provider.shapes.job_query import JobQuery
@@ -47,6 +48,7 @@ class WriterContext:
     :param view: the view's table.
     :param others: all rows of the upstreams that are read whole, by their names; none for most jobs. See
         :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
+    :param others_begin: the offsets of the upstreams beside the one that leads when the job was created.
     """
 
     spark: SparkSession
@@ -55,6 +57,7 @@ class WriterContext:
     job_rows: JobRows
     view: MaterializedView
     others: Mapping[str, JobRows] = field(default_factory=dict)
+    others_begin: Mapping[str, Offset] = field(default_factory=dict)
 
     def run(self, rows: DataFrame, others: Mapping[str, DataFrame] = MappingProxyType({})) -> DataFrame:
         """
@@ -76,7 +79,17 @@ class WriterContext:
 
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        return self.run(self.job_rows.empty(), {name: rows.empty() for name, rows in self.others.items()})
+        return self.run(self.job_rows.empty(), self.others_without_rows())
+
+    def others_without_rows(self) -> Mapping[str, DataFrame]:
+        """Return the used columns of the upstreams that are read whole, by their names, without rows."""
+        from airflow_backfill_provider.sources.shared.by_key import column
+
+        return {name: rows.empty().select(*map(column, rows.columns)) for name, rows in self.others.items()}
+
+    def others_at_begin(self, barrier: Barrier, names: Iterable[str]) -> Mapping[str, DataFrame]:
+        """Return the rows of some of the upstreams that are read whole as of the begin of their windows."""
+        return {name: self.others[name].at(barrier.window(name).from_offset) for name in names}
 
     def others_at_end(self, barrier: Barrier) -> Mapping[str, DataFrame]:
         """Return the rows of the upstreams that are read whole as of the end of their windows, by their names."""

@@ -41,10 +41,11 @@ class JobQuery:
 
         :param state_columns: as in :meth:`ShapedQuery.with_state`.
         """
-        names = upstream.names.union(*(other.names for other in upstream.others.values()))
         key = tuple(column.column for column in job.upstream.key)
         resolved = over_tables(query.with_state(state_columns), job, upstream)
-        return cls(resolved, key, names, resolved.read_whole if isinstance(resolved, QueryOverSeveral) else ())
+        return cls(
+            resolved, key, upstream.all_names, resolved.read_whole if isinstance(resolved, QueryOverSeveral) else ()
+        )
 
     @property
     def text(self) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from airflow_backfill_provider.shapes.queries import ShapedQuery
+from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
@@ -96,6 +97,16 @@ class QueryOverSeveral(ShapedQuery):
         :param lead: the relation to read in place of the upstream that leads.
         :param others: the relations to read in place of those that are read whole, by their names.
         """
+
+    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
+        """
+        Return how many rows of the lead a changed row of each other upstream touches; by default, that is unknown.
+
+        :param rows: the rows of each upstream.
+        :param most: counts the most frequent value of columns.
+        """
+        del rows, most
+        return {}
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return all columns of the upstream that leads: before the query is resolved, it may use any."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import ARRANGED, CATALOG_TABLES, FOREIGN_HISTORY, SMALL_CHANGES, SPARK_SETTINGS
+from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY, SMALL_CHANGES, SPARK_SETTINGS
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -13,7 +13,9 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/epoch.py",
         old="net=self._net.filter(self._visible),",
         new="net=self._net,",
-        killers=(f"{ARRANGED}::test_a_backfill_through_rescales[out and in]",),
+        killers=(
+            f"{EPOCHS}::test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch[arrangement]",
+        ),
         spark=True,
     ),
     Mutant(
@@ -29,7 +31,7 @@ MUTANTS = (
             rows = self._write_parts()
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
 """,
-        killers=(f"{ARRANGED}::test_a_backfill_through_rescales[out and in]",),
+        killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
         spark=True,
     ),
     Mutant(

@@ -30,6 +30,7 @@ from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.several import over_tables
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import ChunkInputs
@@ -124,11 +125,12 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     upkeep = _upkeep(job, outlook, created=created)
-    largest_unit = upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types)))
+    of_units = over_tables(query_of(job), job, resolved).unit_columns(list(described.types))
+    largest_unit = upstream.largest_group(described.offset, of_units)
     return BackfillPlan(
         name=job.name,
         created=created,
-        upstreams=planned_upstreams(job, seen),
+        upstreams=planned_upstreams(job, seen, over_tables(query_of(job), job, resolved)),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.refresh import WAY_OUT
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -43,11 +40,9 @@ class Join(Shape):
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse a query that joins the only table with itself, unless the job gives it under ``upstreams``."""
-        if not job.upstreams:
-            raise InvalidJobError(
-                f"upstream: the query joins, so name its tables under upstreams, a single one, too: upstreams: "
-                f"{{{RELATION}: …}}; {WAY_OUT}"
-            )
+        from airflow_backfill_provider.shapes.joined.refusals import require_upstreams
+
+        require_upstreams(job)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer that replaces all rows of the affected leads."""

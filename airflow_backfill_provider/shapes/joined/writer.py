@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_changes
+from airflow_backfill_provider.shapes.joined.affected_rows import affected_unchanged
 from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
 from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
@@ -63,8 +63,8 @@ class JoinWriter(ViewWriter):
             written |= other.names
         require_columns(result.schema, table_properties, {name.lower() for name in written})
         require_mergeable(context.spark, result.schema, table_properties)
-        others = {name: other.empty().select(*map(column, other.columns)) for name, other in context.others.items()}
-        require_lasting_values(context.spark, context.query, rows.select(*map(column, self._rows.columns)), others)
+        used = rows.select(*map(column, self._rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -130,21 +130,15 @@ class JoinWriter(ViewWriter):
 
         :param whole: the upstreams that are read whole, as of the ends of their windows.
         """
-        context, names = self._context, self._rows.key.names
-        changed, rows = changes.net.select(*map(column, names)), context.new(changes)
+        names = self._rows.key.names
+        changed, rows = changes.net.select(*map(column, names)).distinct(), self._context.new(changes)
         (plan,) = self._query.resolution.affected
-        leads = without_pushdown(context.read_set(barrier, with_chunk=False))
-        with leads_of_changes(plan, changes.images, whole, leads) as others:
+        with affected_unchanged(self._context, plan, changes, whole, barrier) as others:
             if others is None:
-                yield AffectedLeads(changed.distinct(), rows, are_looked_up=False)
-                return
-            # Those that changed are known as of the window's end.
-            found = without_keys(self._used(others), changed, names).persist(KEPT)
-            try:
-                keys = changed.distinct().unionAll(found.select(*map(column, names)))
-                yield AffectedLeads(keys, rows.unionAll(found), are_looked_up=True)
-            finally:
-                found.unpersist()
+                yield AffectedLeads(changed, rows, are_looked_up=False)
+            else:
+                keys = changed.unionAll(others.select(*map(column, names)))
+                yield AffectedLeads(keys, rows.unionAll(others), are_looked_up=True)
 
     def _replace(
         self, fresh: DataFrame, keys: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
