@@ -24,6 +24,9 @@ DEFAULT_ARGUMENTS = {
     "max_active_tis_per_dag": 1,
 }
 
+_ONE_INSTANT = "{{ dag_run.run_after.isoformat() }}"
+"""The instant at which a DAG run was due, for all of its jobs alike."""
+
 _Group = BackfillTaskGroup | ParallelBackfillTaskGroup
 
 _SCHEDULES_WITHOUT_INTERVAL = frozenset({"@once", "@continuous"})
@@ -57,7 +60,9 @@ def backfill_dag(  # noqa: PLR0913 - what a user may set for a DAG
 
     A scheduled DAG run reads the upstream as of its ``data_interval_end``, so catch-up and Airflow's backfills go
     through history in order. A manual DAG run reads up to the newest version. So does a DAG run of
-    ``schedule=upstream_asset(job)``, which starts while there is history to read, and then for each new commit.
+    ``schedule=upstream_asset(job)``, which starts while there is history to read, and then for each new commit. If a
+    job of the DAG reads several upstreams, and the view of another one is among them, all jobs read as of the instant
+    at which the DAG run was due, so that views of a common table show the same version.
 
     If the job's ``parallelism`` is above 1, that many task runs share each epoch.
 
@@ -147,12 +152,14 @@ def _loaded(job: JobDefinition | Sequence[JobDefinition]) -> list[BackfillJob]:
 def _groups(jobs: Sequence[BackfillJob], about: Mapping[str, Any]) -> dict[str, _Group]:
     """Make the task groups of jobs, each after those whose views it reads, and return them by the jobs' names."""
     groups: dict[str, _Group] = {}
+    meets = any(job.others and any(reads_view_of(job, writer) for writer in jobs) for job in jobs)
     for job in jobs:
         before = [groups[writer.name] for writer in jobs if reads_view_of(job, writer)]
         kind = ParallelBackfillTaskGroup if job.parallelism > 1 else BackfillTaskGroup
         groups[job.name] = kind(
             "backfill" if len(jobs) == 1 else job.name,
             job=job,
+            until=_ONE_INSTANT if meets else None,
             # The tasks before it are skipped if their job has nothing to finish and no rebuild, or waits itself.
             create_trigger_rule="none_failed" if before else "all_success",
             **about,

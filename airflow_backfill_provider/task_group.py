@@ -44,13 +44,15 @@ class BackfillTaskGroup(TaskGroup):
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
+    :param until: the instant that upstreams are read as of in DAG runs without a data interval; see
+        :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator`.
     :param create_trigger_rule: when the first task runs, by the tasks before the group; ``none_failed`` after the group
         of the job whose view this one reads, because its last tasks are skipped if there is nothing to do.
     :param group: further arguments of Airflow's task group.
     :raises InvalidJobError: if ``epochs_per_run`` is not a number of epochs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a user may set for the tasks
         self,
         group_id: str = "backfill",
         *,
@@ -62,6 +64,7 @@ class BackfillTaskGroup(TaskGroup):
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
         deferrable: bool = True,
+        until: str | None = None,
         create_trigger_rule: str = "all_success",
         **group: Any,
     ) -> None:
@@ -82,6 +85,7 @@ class BackfillTaskGroup(TaskGroup):
                 map_index_template="{{ epoch }}",
                 outlets=[MATERIALIZED_VIEWS],
                 epochs_per_run=epochs_per_run,
+                until=until,
                 **about,
                 **spark,
             ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
@@ -112,13 +116,15 @@ class ParallelBackfillTaskGroup(TaskGroup):
     :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
+    :param until: the instant that upstreams are read as of in DAG runs without a data interval; see
+        :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator`.
     :param create_trigger_rule: when the first task runs, by the tasks before the group; ``none_failed`` after the group
         of the job whose view this one reads, because its last tasks are skipped if there is nothing to do.
     :param group: further arguments of Airflow's task group.
     :raises InvalidJobError: if ``epochs_per_run`` is not 1.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a user may set for the tasks
         self,
         group_id: str = "backfill",
         *,
@@ -130,6 +136,7 @@ class ParallelBackfillTaskGroup(TaskGroup):
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
         deferrable: bool = True,
+        until: str | None = None,
         create_trigger_rule: str = "all_success",
         **group: Any,
     ) -> None:
@@ -147,17 +154,17 @@ class ParallelBackfillTaskGroup(TaskGroup):
             self.create = CreateBackfillJobOperator(
                 task_id="create_job", trigger_rule=create_trigger_rule, **about, **spark
             )
-            self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]
+            self.epochs = [_shared_epoch(number, until, about, spark) for number in range(1, barriers + 1)]
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
             self.compact = _compaction(compact_at, about, spark)
             self.rebuild = _rebuild(barriers, about, spark)
         _in_order([self.create, *self.epochs], self.finish, self.compact, self.rebuild)
 
 
-def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any]) -> TaskGroup:
+def _shared_epoch(number: int, until: str | None, about: Mapping[str, Any], spark: Mapping[str, Any]) -> TaskGroup:
     """Return the tasks of one barrier: inject it, apply its changes, read its parts in parallel, check the commit."""
     with TaskGroup(f"epoch_{number}") as epoch:
-        inject = InjectBarrierOperator(task_id="inject", **about)
+        inject = InjectBarrierOperator(task_id="inject", until=until, **about)
         changes = ApplyChangesOperator(task_id="apply_changes", barrier=inject.output, **about, **spark)
         parts = ReadChunkPartOperator.partial(
             task_id="read_chunk_part",

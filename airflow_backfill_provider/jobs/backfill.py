@@ -7,6 +7,7 @@ Opening a job reads nothing; every method reads the current state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,14 @@ from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
-from airflow_backfill_provider.core.status.chain import NO_CHAIN, BehindRoot, ChainedJob, UpstreamChain, furthest
+from airflow_backfill_provider.core.status.chain import (
+    NO_CHAIN,
+    BehindRoot,
+    ChainedJob,
+    HeldUpstream,
+    UpstreamChain,
+    furthest,
+)
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
@@ -30,6 +38,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
 from airflow_backfill_provider.jobs.chain_frontier import lacked_since
 from airflow_backfill_provider.jobs.change_feeds import ChangeFeeds
+from airflow_backfill_provider.jobs.diamonds import held_upstreams
 from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.store.real_folders import require_apart
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
@@ -216,6 +225,7 @@ class Backfill:
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=feed,
             other_feeds=others,
+            held=self._held(settings, barriers, commits),
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
             chain=self._chain(feed, read_up_to(settings, barriers, commits)),
@@ -265,6 +275,21 @@ class Backfill:
         successor = self.successor_by(settings)
         return successor.read() if successor is not None and successor.store.created() else None
 
+    def _held(
+        self, settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
+    ) -> Sequence[HeldUpstream]:
+        """Return the upstreams that wait for another job; none if that is unknown, or there is only one."""
+        read = {name: read_up_to(settings, barriers, commits, name) for name in settings.others}
+        read[settings.definition.lead_name] = read_up_to(settings, barriers, commits)
+        since = {name: offset for name, offset in read.items() if offset is not None}
+        if not settings.others or len(since) < len(read):
+            return ()
+        definitions = settings.definition.all_upstreams
+        sources = {name: open_source(definitions[name], self.storage_options) for name in since}
+        with suppress(BackfillError):
+            return held_upstreams(sources, since, utc_now(), self.storage_options)
+        return ()
+
     def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
         """Read the results of verifications; if that fails, return the reason, so that the rest is still shown."""
         try:
@@ -288,6 +313,7 @@ class ReadBackfill:
     :param failures: the recorded failures of the newest barrier.
     :param feed: how long the changes that they have not read are kept.
     :param other_feeds: the same of the upstreams beside the one that leads, by their names.
+    :param held: the upstreams that wait until another job's view has as much of a common table.
     :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param verified: the result of the newest finished verification, if there is one.
     :param verification_waits: whether a verification is requested and waits.
@@ -304,6 +330,7 @@ class ReadBackfill:
     failures: tuple[EpochFailure, ...] = ()
     feed: ChangeFeed
     other_feeds: Mapping[str, ChangeFeed] = field(default_factory=dict)
+    held: Sequence[HeldUpstream] = ()
     lost_view: str = ""
     verified: VerifiedState | None = None
     verification_waits: bool = False
@@ -340,6 +367,7 @@ class ReadBackfill:
             "failures": self.failures,
             "feed": self.feed,
             "other_feeds": self.other_feeds,
+            "held": self.held,
             "lost_view": self.lost_view,
             "now": clock(),
             "verified": self.verified,

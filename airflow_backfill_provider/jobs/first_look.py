@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.clock import Clock
 from airflow_backfill_provider.core.durations import duration
-from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError, UpstreamNotFinishedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
-from airflow_backfill_provider.jobs.diamonds import require_no_diamond
+from airflow_backfill_provider.jobs.diamonds import Offsets, SeveralUpstreams
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -96,9 +96,11 @@ def look(job: BackfillJob, upstream: Source, storage_options: StorageOptions, cl
         _require_as_of_an_instant(name, source)
     for name, source in sources.items():
         _require_named_changes(name, source)
-    require_no_diamond(everything, storage_options)
+    for source in everything.values():
+        require_finished(source.view_at(), storage_options)
+    offsets = _offsets(everything, instant, storage_options)
     seen = {
-        name: Seen(source=source, described=_at(name, source, instant, storage_options))
+        name: Seen(source=source, described=_at(source, offsets[name], storage_options))
         for name, source in everything.items()
     }
     return FirstLook(described=seen[job.lead_name].described, several=seen)
@@ -141,15 +143,32 @@ def _require_named_changes(name: str, source: Source) -> None:
         )
 
 
-def _at(name: str, source: Source, instant: dt.datetime, storage_options: StorageOptions) -> UpstreamDescription:
-    require_finished(source.view_at(), storage_options)
-    offset = offset_as_of(source, instant, storage_options)
-    if offset is None:
-        source.at()
-        raise UpstreamError(
-            f"upstreams.{name}: by the times of its commits, {source.location} has nothing that is as old as "
-            f"{instant:%Y-%m-%d %H:%M:%S} UTC; wait until it has, or set this machine's clock"
+def _offsets(sources: Mapping[str, Source], instant: dt.datetime, storage_options: StorageOptions) -> Offsets:
+    """
+    Return the offsets of all upstreams that the job begins with.
+
+    :raises InvalidJobError: if they cannot be read together.
+    :raises UpstreamNotFinishedError: if they cannot be read together yet.
+    """
+    for name, source in sources.items():
+        if offset_as_of(source, instant, storage_options) is None:
+            source.at()
+            raise UpstreamError(
+                f"upstreams.{name}: by the times of its commits, {source.location} has nothing that is as old as "
+                f"{instant:%Y-%m-%d %H:%M:%S} UTC; wait until it has, or set this machine's clock"
+            )
+    several = SeveralUpstreams(sources, storage_options=storage_options)
+    several.require_comparable()
+    together = several.as_of(instant)
+    if together is None:
+        raise UpstreamNotFinishedError(
+            f"upstreams: no epochs of {', '.join(several.views)} have all of their common tables at one version yet; "
+            "run the jobs of these views up to one instant, for example in one DAG, and then create this job"
         )
+    return together.offsets
+
+
+def _at(source: Source, offset: Offset, storage_options: StorageOptions) -> UpstreamDescription:
     described = source.at(offset)
     require_finished(described.view, storage_options)
     return described

@@ -9,7 +9,8 @@ from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 
 class JobUpstreamWatch(SourceWatch):

@@ -45,7 +45,23 @@ MOST_FOREIGN_BARRIERS = 10
 
 
 class _InjectingOperator(EpochReportingOperator):
-    """A task that may pin a barrier."""
+    """
+    A task that may pin a barrier. (templated: until, and those of the base)
+
+    :param until: the instant that upstreams are read as of in a DAG run without a data interval, in ISO format; by
+        default at their newest versions.
+    """
+
+    template_fields: Sequence[str] = ("until", *EpochReportingOperator.template_fields)
+
+    def __init__(self, *, until: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.until = until
+
+    def until_in(self, context: Context) -> dt.datetime | None:
+        """Return the instant that the upstreams are read as of; ``None`` for their newest versions."""
+        end = until_of(context)
+        return dt.datetime.fromisoformat(self.until) if end is None and self.until else end
 
     def warn_of_empty_interval(self, context: Context) -> None:
         """Log a warning if the DAG run's data interval has length zero and so cannot bound the epoch's window."""
@@ -87,6 +103,8 @@ class InjectBarrierOperator(_InjectingOperator):
     is cancelled, the task fails in a manual DAG run, and is skipped in any other.
 
     Returns the barrier's summary, for :class:`RunEpochOperator`; its ``epoch`` is ``None`` if there is nothing to do.
+
+    :param until: in such another DAG run, the instant that upstreams are read as of instead, in ISO format. (templated)
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -102,7 +120,7 @@ class InjectBarrierOperator(_InjectingOperator):
                         store=backfill.store,
                         upstream=backfill.upstream,
                         requester=requester_of(context),
-                        until=until_of(context),
+                        until=self.until_in(context),
                     )
             except JobCancelledError as error:
                 self.skip_unless_manual(context, error)
@@ -116,7 +134,9 @@ class InjectBarrierOperator(_InjectingOperator):
 
 class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     """
-    Runs one epoch, or several in one Spark application. (templated: barrier, epochs_per_run, and those of the base)
+    Runs one epoch, or several in one Spark application.
+
+    (templated: barrier, epochs_per_run, until, and those of the base)
 
     Starts Spark only if there is something to do: if the window is covered or the epoch is already committed, the task
     succeeds at once. The task trusts the barrier log, not the application's exit code: the epoch is done once it is
@@ -141,9 +161,10 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     :param barrier: the one epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects
         a barrier for this task run, by the rules of that operator.
     :param epochs_per_run: the most epochs that a task run injects and runs, one after another in one Spark application.
+    :param until: as of :class:`InjectBarrierOperator`.
     """
 
-    template_fields: Sequence[str] = ("barrier", "epochs_per_run", *SparkBackfillOperator.template_fields)
+    template_fields: Sequence[str] = ("barrier", "epochs_per_run", "until", *SparkBackfillOperator.template_fields)
 
     def __init__(
         self,
@@ -219,7 +240,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             upstream=backfill.upstream,
             requester=requester,
             run=run,
-            until=until_of(context),
+            until=self.until_in(context),
             epochs=epochs,
         )
         for done in itertools.islice(loop, MOST_FOREIGN_BARRIERS + 1):
@@ -278,7 +299,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             own = store.epochs_of(requester)
             return own.due is None and not own.may_pin_another(epochs)
 
-        ran = self._submit(backfill, barrier, _several_epochs_arguments(epochs, until_of(context)), done=done)
+        ran = self._submit(backfill, barrier, _several_epochs_arguments(epochs, self.until_in(context)), done=done)
         own = store.epochs_of(requester)
         if own.due is not None:
             raise _not_committed(backfill, own.due)

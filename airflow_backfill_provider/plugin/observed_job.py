@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.status.vnode_cells import VnodeCell, vnode_c
 from airflow_backfill_provider.jobs.backfill import Backfill, ReadBackfill
 from airflow_backfill_provider.jobs.upstream_watch import watch_upstream
 from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
-from airflow_backfill_provider.sources.base import SourceWatch
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 FRESH_SECONDS = 1.0
 """How long a reading is returned again without checking the tables' versions."""

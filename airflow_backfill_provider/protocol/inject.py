@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
 from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
+from airflow_backfill_provider.jobs.diamonds import ReadTogether
 from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
@@ -36,8 +37,9 @@ from airflow_backfill_provider.protocol.decision import (
     next_barrier,
     why_idle,
 )
-from airflow_backfill_provider.protocol.other_windows import OtherWindows, instant_of, other_windows, require_changes
+from airflow_backfill_provider.protocol.other_windows import OtherWindows, other_windows, require_changes
 from airflow_backfill_provider.protocol.refresh import chosen_refresh
+from airflow_backfill_provider.protocol.window_ends import WindowEnds, instant_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.backfill_reader import LogEnd
@@ -189,6 +191,8 @@ def _planned_barrier(
     newest, covered = _newest(tables, inputs, instant)
     if newest is None:
         return None, covered
+    ends = _ends(tables, inputs, instant)
+    newest = newest if ends is None else ends.of_lead
     limit = next_limit(
         inputs.settings,
         inputs.previous,
@@ -198,7 +202,8 @@ def _planned_barrier(
         completed=inputs.state.completed,
         changes=inputs.new_records,
     )
-    described = upstream.at(inputs.window_end(upstream, newest, limit.rows))
+    end, together = _window_end(inputs, ends, inputs.window_end(upstream, newest, limit.rows))
+    described = upstream.at(end)
     view = described.view if described.offset == newest else upstream.view_at(newest)
     if view is not None and not view.is_finished:
         require_finished(upstream.view_at(), store.storage_options)
@@ -220,15 +225,13 @@ def _planned_barrier(
     if decided.needs_changes and reads_changes:
         # Also if there are no changes: the epoch's position moves past the window.
         upstream.require_kept_values(after, described.offset, inputs.settings.upstream)
-    others = other_windows(
-        inputs, upstream, described, newest, instant=instant, now=now, storage_options=store.storage_options
-    )
+    others = _other_windows(tables, inputs, ends, together, now)
     has_changes = depends_on_changes(inputs, decided) and (
         others.changed or upstream.has_changes(after, described.offset)
     )
     idle = why_idle(inputs, decided, has_changes=has_changes)
     if idle and described.offset == inputs.from_offset and not others.are_wide:
-        return None, idle
+        return None, _why_no_barrier(idle, ends)
     if decided.needs_changes and reads_changes and not idle:
         upstream.require_changes(after, described.offset)
         require_changes(inputs, others, store.storage_options)
@@ -241,6 +244,40 @@ def _planned_barrier(
     barrier = _with_others(barrier, others)
     costly = () if idle else costly_changes_of(inputs.settings, barrier, upstream, store.storage_options)
     return barrier.model_copy(update={"warnings": (*barrier.warnings, *costly)}), idle
+
+
+def _ends(tables: _Tables, inputs: EpochInputs, instant: dt.datetime | None) -> WindowEnds | None:
+    """Return where the windows of several upstreams may end; ``None`` if there is one upstream."""
+    if not inputs.settings.others or instant is None:
+        return None
+    return WindowEnds.at(inputs, tables.upstream, instant, tables.store.storage_options)
+
+
+def _window_end(inputs: EpochInputs, ends: WindowEnds | None, end: Offset) -> tuple[Offset, ReadTogether | None]:
+    """
+    Return where the window of the lead ends, and those of all upstreams, if there are several.
+
+    :param end: where the strategy ends it.
+    """
+    if ends is None:
+        return end, None
+    together = ends.up_to(end)
+    return together.offsets[inputs.settings.definition.lead_name], together
+
+
+def _other_windows(
+    tables: _Tables, inputs: EpochInputs, ends: WindowEnds | None, together: ReadTogether | None, now: dt.datetime
+) -> OtherWindows:
+    """Return the windows of the other upstreams; none if there is one upstream."""
+    if ends is None or together is None:
+        return OtherWindows()
+    options = tables.store.storage_options
+    return other_windows(inputs, ends.upstreams.sources, together, now=now, storage_options=options)
+
+
+def _why_no_barrier(idle: str, ends: WindowEnds | None) -> str:
+    """Return why no barrier is pinned: for which job this one waits, or else why an epoch has nothing to do."""
+    return (ends.waits_for if ends is not None else "") or idle
 
 
 def _with_others(barrier: Barrier, others: OtherWindows) -> Barrier:

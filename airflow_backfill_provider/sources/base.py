@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,27 +28,6 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.sources.numbered_files import NumberedFiles
     from airflow_backfill_provider.sources.present_rows import PresentRows
     from airflow_backfill_provider.sources.splits import Splits
-
-
-class SourceWatch(ABC):
-    """Polls an upstream for new offsets, as cheaply as possible."""
-
-    @abstractmethod
-    def look(self) -> tuple[Offset | None, Hashable]:
-        """
-        Return the newest offset, and a value that changes if the upstream is recreated.
-
-        :returns: ``None`` as the offset if there is no upstream.
-        :raises StorageUnavailableError: if the storage does not answer.
-        """
-
-    @abstractmethod
-    def seen_at(self, offset: Offset) -> dt.datetime:
-        """
-        Return when the offset that :meth:`look` returned last was committed, as far as that is known.
-
-        :raises ChangeFeedGapError: if the upstream no longer has that time.
-        """
 
 
 class Source(ABC):
@@ -181,6 +161,15 @@ class Source(ABC):
         """Return a version of the view of :meth:`view_at` as an offset; ``None`` if offsets are no versions of it."""
         del version
         return None
+
+    @property
+    def offsets_are_shared(self) -> bool:
+        """
+        Whether an offset means the same for every job that reads the upstream.
+
+        By default not: each job has a log of its own.
+        """
+        return False
 
     @abstractmethod
     def watermark(self, offset: Offset) -> dt.datetime:

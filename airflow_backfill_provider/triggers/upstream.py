@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
     from airflow_backfill_provider.jobs.backfill import Backfill
     from airflow_backfill_provider.lake.log.version_watch import VersionsWatch
-    from airflow_backfill_provider.sources.base import SourceWatch
+    from airflow_backfill_provider.sources.watch import SourceWatch
 
     Progress = tuple[JobSettings | None, Barrier | None, EpochCommit | None]
 

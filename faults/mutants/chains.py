@@ -47,7 +47,7 @@ MUTANTS = (
         breaks="A scheduled run reads a view as of its commits, and misses the epoch of the same interval.",
         invariant="I3",
         file=FRONTIER_MODULE,
-        old="    if view is None or reader is None:\n",
+        old="    if log is None:\n",
         new="    if True:\n",
         killers=(f"{FRONTIER}::test_jobs_of_a_chain_see_the_same_instant_of_the_root",),
     ),
@@ -55,7 +55,7 @@ MUTANTS = (
         name="uncommitted-epoch-seen",
         breaks="A scheduled run reads a version of an epoch of the view that is not committed.",
         invariant="I3",
-        file=FRONTIER_MODULE,
+        file="airflow_backfill_provider/jobs/view_logs.py",
         old=" and not following.changes_data:\n",
         new=":\n",
         killers=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faults.mutants.mutant import Mutant
 
 WINDOWS = "tests/unit/protocol/test_other_windows.py"
-WINDOWS_MODULE = "airflow_backfill_provider/protocol/other_windows.py"
+WINDOWS_MODULE = "airflow_backfill_provider/protocol/window_ends.py"
 SPARK = "tests/integration/engine/test_several_upstreams.py"
 
 MUTANTS = (
@@ -22,9 +22,9 @@ MUTANTS = (
         name="windows-end-at-their-newest-offsets",
         breaks="The window of another upstream ends at its newest offset, whatever the instant of the others.",
         invariant="I1",
-        file=WINDOWS_MODULE,
-        old="else offset_as_of(source, self.instant, self.storage_options)",
-        new="else source.latest()",
+        file="airflow_backfill_provider/jobs/diamonds.py",
+        old="since, newest = self.since.get(name, BEGINNING), source.offset_at(instant)",
+        new="since, newest = self.since.get(name, BEGINNING), source.latest()",
         killers=(f"{WINDOWS}::test_all_windows_end_at_the_clocks_instant",),
     ),
     Mutant(
@@ -41,17 +41,17 @@ MUTANTS = (
         breaks="While history is read at the versions of the job's creation, other upstreams are read at newer ones.",
         invariant="I1",
         file=WINDOWS_MODULE,
-        old="rests = inputs.strategy.ends_windows and",
-        new="rests = False and",
+        old="if self.inputs.strategy.ends_windows and",
+        new="if False and",
         killers=(f"{WINDOWS}::test_windows_wait_where_the_job_began_while_history_is_read_by_files",),
     ),
     Mutant(
         name="instant-of-the-clock-in-a-replay",
         breaks="While changes are replayed in steps, other upstreams are read as of now.",
         invariant="I1",
-        file=WINDOWS_MODULE,
-        old="        instant = min(instant, lead.watermark(described.offset))\n",
-        new="        pass\n",
+        file="airflow_backfill_provider/jobs/diamonds.py",
+        old="return self.as_of(min(instant, then), up_to",
+        new="return self.as_of(instant, up_to",
         killers=(f"{WINDOWS}::test_a_replay_in_steps_reads_the_other_tables_as_of_each_step",),
     ),
     Mutant(

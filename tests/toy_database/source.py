@@ -10,11 +10,12 @@ from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, 
 from airflow_backfill_provider.core.scan.keys import KeyOrder, Position
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.present_rows import PresentRows, ReadingStart
 from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.shared.no_keys import NoKeys
+from airflow_backfill_provider.sources.watch import SourceWatch
 from tests.toy_database.definition import ToyUpstream
 from tests.toy_database.server import TYPES, ToyServer
 

@@ -13,6 +13,7 @@ from airflow.timetables.base import TimeRestriction
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset, upstream_asset
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.dag_factory import approved_backfill_dag, backfill_dag, with_data_intervals
+from tests.several import shape_of_several, star
 
 JOB = {
     "name": "paid_orders",
@@ -217,6 +218,25 @@ def test_several_jobs_run_in_the_order_of_their_views_however_they_are_listed(pa
         task = dag.get_task(independent)
         assert (task.upstream_task_ids, task.trigger_rule) == (set(), "all_success")
     assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids == dag.task_ids
+
+
+def test_jobs_that_meet_in_a_view_read_as_of_one_instant():
+    """Also in a DAG run that somebody started: each at its own time, they would show two versions of a table."""
+    paid = {**JOB, "materialized_view": "/lake/paid"}
+    with shape_of_several():
+        upstreams = {
+            "orders": {"path": "/lake/paid", "key": ["id"]},
+            "customers": {"path": "/lake/large", "key": ["id"]},
+        }
+        parallel = {"strategy": "arrangement", "parallelism": 4}
+        dag = backfill_dag([paid, {**LARGE, **parallel}, star(upstreams=upstreams)])
+        (alone,) = backfill_dag(star(upstreams=upstreams)).task_group.children["backfill"].epochs.roots
+    due = "{{ dag_run.run_after.isoformat() }}"
+    assert dag.get_task("paid_orders.run_epoch").partial_kwargs["until"] == due
+    assert dag.get_task("large_orders.epoch_1.inject").until == due
+    assert "until" in dag.get_task("large_orders.epoch_1.inject").template_fields
+    assert alone.partial_kwargs["until"] is None
+    assert backfill_dag([OTHER, JOB]).get_task("paid_orders.run_epoch").partial_kwargs["until"] is None
 
 
 @pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 4}], ids=["one", "parallel"])

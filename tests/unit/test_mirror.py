@@ -69,6 +69,7 @@ WITHOUT = {
     "sources/postgres/definition.py": fields_of("tests/unit/sources/test_postgres.py"),
     "sources/upserts/definition.py": fields_of("tests/unit/sources/test_upserts.py"),
     "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
+    "sources/watch.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/kind.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "sources/present_rows.py": Untested("an interface", "tests/integration/postgres/test_epochs.py"),
     "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),

@@ -38,6 +38,19 @@ class ChainedJob(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldUpstream:
+    """
+    One of several upstreams, with rows that are not read until another job's view has as much of a common table.
+
+    :param upstream: its name in the query.
+    :param waits_for: which job the reading waits for, and why: ``waits for job v2, which has not read as far in …``.
+    """
+
+    upstream: str
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True)
 class BehindRoot:
     """
     How far a view is behind the root of its chain: the first upstream, which is no view.

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
-from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, UpstreamChain, waits_for
+from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, HeldUpstream, UpstreamChain, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_condition import JobCondition, condition_of
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
@@ -101,8 +101,7 @@ class JobSummary(BaseModel):
         ``None``.
     :param chain: if the upstream is itself a job's view, the jobs before this one, in the order in which they run: each
         with its ``name``, ``materialized_view``, ``state``, whether it is ``finished``, and its ``progress``.
-    :param waits_for: which of them this job waits for, such as ``waits for paid_orders, 43 %``; of several upstreams,
-        the jobs before another one count, too. ``None`` if for none.
+    :param waits_for: which job this one waits for, such as ``waits for paid_orders, 43 %``; ``None`` if for none.
     :param root_lag_seconds: age of the oldest change of the chain's first upstream that the view may lack; ``None`` if
         there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
@@ -219,6 +218,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     chain: UpstreamChain = NO_CHAIN,
     other_feeds: Mapping[str, ChangeFeed] = MappingProxyType({}),
     other_chains: Mapping[str, UpstreamChain] = MappingProxyType({}),
+    held: Sequence[HeldUpstream] = (),
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -234,6 +234,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param chain: the jobs before this one, whose views lead to its upstream.
     :param other_feeds: such changes of the upstreams beside the one that leads, by their names.
     :param other_chains: the jobs whose views lead to these.
+    :param held: the upstreams that wait until another job's view has as much of a common table.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -254,13 +255,15 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     last_failure = _last_failure(newest, pinned, failures)
     chains = {settings.definition.lead_name: chain, **other_chains}
     upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, chains, now)
-    waiting = next((found for one in chains.values() if (found := waits_for(one.jobs))), None)
+    waits = [*(waits_for(one.jobs) for one in chains.values()), *(one.waits_for for one in held)]
+    waiting = next(filter(None, waits), None)
     alarms = watch(
         settings=settings,
         barriers=barriers,
         commits=commits,
         feed=feed,
         others=other_feeds,
+        held=held,
         lost_view=lost_view,
         finished=completed,
         now=now,
@@ -347,12 +350,8 @@ def _count(state: BackfillState) -> VnodeCounts:
     completed = sum(isinstance(progress, Completed) for progress in state.vnodes)
     not_started = sum(isinstance(progress, NotStarted) for progress in state.vnodes)
     total = len(state.vnodes)
-    return VnodeCounts(
-        total=total,
-        not_started=not_started,
-        in_progress=total - completed - not_started,
-        completed=completed,
-    )
+    in_progress = total - completed - not_started
+    return VnodeCounts(total=total, not_started=not_started, in_progress=in_progress, completed=completed)
 
 
 def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.alarm import Alarm, AlarmKind
+from airflow_backfill_provider.core.status.chain import HeldUpstream
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 
 PATIENCE = 3
@@ -116,6 +117,7 @@ def watch(
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
     others: Mapping[str, ChangeFeed] | None = None,
+    held: Sequence[HeldUpstream] = (),
     lost_view: str = "",
     finished: bool,
     now: dt.datetime,
@@ -126,6 +128,7 @@ def watch(
     :param barriers: the newest barriers of the settings' incarnation, ascending.
     :param commits: their commits.
     :param others: the feeds of the upstreams beside the one that leads, by their names.
+    :param held: the upstreams that wait until another job's view has as much of a common table.
     :param lost_view: why the view is not the one that the last epoch left; empty if it is.
     :param finished: whether every vnode is Completed; a finished job is never stalled, however seldom its epochs come.
     """
@@ -139,6 +142,7 @@ def watch(
             for name, other in (others or {}).items()
             for alarm in _of_feed(settings.definition.others[name].location, other, barriers, now)
         ),
+        *(_held(settings, one, (others or {}).get(one.upstream, feed), barriers, now) for one in held),
         _given_up(barriers),
     ]
     if settings.reads_snapshot and not finished:
@@ -269,6 +273,21 @@ def _silent(
         kind=AlarmKind.STALLED,
         message=f"no epoch came for {_span(waited)}, {compared}, and the view is not finished",
         remedy="check whether the DAG is paused or its runs fail, or continue with airflow-backfill run",
+    )
+
+
+def _held(
+    settings: JobSettings, held: HeldUpstream, feed: ChangeFeed, barriers: Sequence[Barrier], now: dt.datetime
+) -> Alarm | None:
+    """Return an alarm if an upstream waits for another job for much longer than the usual time between epochs."""
+    since, usual = feed.needed_since or feed.unread_since, _usual_interval(barriers)
+    if since is None or now - since <= (LONGEST_PAUSE if usual is None else max(PATIENCE * usual, SHORTEST_WAIT)):
+        return None
+    waited = _span(now - since)
+    return Alarm(
+        kind=AlarmKind.STALLED,
+        message=f"job {settings.job['name']} {held.waits_for}; changes of {held.upstream} have waited for {waited}",
+        remedy="run that job, or mend it; jobs that one DAG runs look up to the same instant",
     )
 
 

@@ -29,11 +29,11 @@ from airflow_backfill_provider.sources.append_only.definition import AppendOnlyU
 from airflow_backfill_provider.sources.append_only.description import AppendOnlyDescription
 from airflow_backfill_provider.sources.append_only.verified_files import VerifiedFiles
 from airflow_backfill_provider.sources.append_only.watch import AppendOnlyWatch
-from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.shared.file_log.entries import FilePart, FoundFile, instant_of
 from airflow_backfill_provider.sources.shared.file_log.source import FileLogSource, NewFiles
 from airflow_backfill_provider.sources.shared.file_log.table import FileLog, LogContent
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 LISTED, LISTED_AT = "listed", "listed-at"
 """The marks of the file log: the version that it has all files of, and when this version was written."""

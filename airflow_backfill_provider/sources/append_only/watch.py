@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.log.version_watch import VersionWatch
-from airflow_backfill_provider.sources.base import SourceWatch
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 
 class AppendOnlyWatch(SourceWatch):

@@ -11,11 +11,12 @@ from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 
 class VersionedSource(Source):
@@ -61,6 +62,11 @@ class VersionedSource(Source):
     def offset_of_version(self, version: int) -> Offset:
         """Return a version as an offset."""
         return offset_of(version)
+
+    @property
+    def offsets_are_shared(self) -> bool:
+        """A version is the same for all jobs."""
+        return True
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """Return the newest version committed at or before an instant; ``None`` if the log begins later."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.files.counting import Inspected, inspect_file
 from airflow_backfill_provider.sources.files.definition import FilesUpstream
@@ -20,6 +19,7 @@ from airflow_backfill_provider.sources.shared.file_log.definition import PLACE, 
 from airflow_backfill_provider.sources.shared.file_log.entries import FilePart, FoundFile, PlacedFile
 from airflow_backfill_provider.sources.shared.file_log.source import FileLogSource, NewFiles
 from airflow_backfill_provider.sources.shared.file_log.table import FileLog, LogContent
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 ASSUMED_BYTES = 100
 """The assumed size of a row, for estimates before files are read."""

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.columns import RecordFormats, RecordTypes
@@ -30,6 +30,7 @@ from airflow_backfill_provider.sources.kafka.topic import Topic, TopicState
 from airflow_backfill_provider.sources.kafka.watch import KafkaWatch
 from airflow_backfill_provider.sources.shared.no_keys import NoKeys
 from airflow_backfill_provider.sources.split_offsets import ends_of, offset_of, window
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Hashable
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.kafka.topic import Topic
 from airflow_backfill_provider.sources.split_offsets import offset_of
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 
 class KafkaWatch(SourceWatch):

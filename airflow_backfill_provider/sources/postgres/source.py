@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.store.storage import one_line
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.postgres.beginning import Beginning
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
 from airflow_backfill_provider.sources.postgres.present import PresentTable
@@ -35,6 +35,7 @@ from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
 from airflow_backfill_provider.sources.shared.no_keys import NoKeys
 from airflow_backfill_provider.sources.shared.postgresql.column_identity import pinned_numbers
 from airflow_backfill_provider.sources.shared.postgresql.lsn import lsn_of
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 logger = logging.getLogger(__name__)
 

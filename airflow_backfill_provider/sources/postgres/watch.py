@@ -13,10 +13,10 @@ from typing import Any
 
 from airflow_backfill_provider.core.errors import UpstreamNotFoundError
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES
 from airflow_backfill_provider.sources.shared.postgresql.database import Database
 from airflow_backfill_provider.sources.shared.postgresql.lsn import parse_lsn
+from airflow_backfill_provider.sources.watch import SourceWatch
 
 MOST_UNSEEN_BYTES = 4 * IDLE_BYTES
 """After so many bytes of log, an epoch is needed even without changes: until then the server keeps the log."""

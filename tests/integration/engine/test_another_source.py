@@ -31,10 +31,11 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.lake.files.key_index import keys_within, nth_key
 from airflow_backfill_provider.sources import KINDS
-from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.kind import SourceKind
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+from airflow_backfill_provider.sources.watch import SourceWatch
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 

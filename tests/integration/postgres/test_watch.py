@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.base import SourceWatch
 from airflow_backfill_provider.sources.postgres import watch
 from airflow_backfill_provider.sources.postgres.definition import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.postgres.table import PostgresTable
+from airflow_backfill_provider.sources.watch import SourceWatch
 from tests.integration.postgres.shop import Shop
 
 pytestmark = pytest.mark.spark

@@ -9,12 +9,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.jobs import chain_frontier
+from airflow_backfill_provider.jobs import view_logs
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY
 from airflow_backfill_provider.sources.delta.source import DeltaSource
-from airflow_backfill_provider.state.backfill_reader import BackfillReader
 from tests.builders import NOW, Orders, committed_at, job_of
 from tests.plain_engine import make
 from tests.property.backfilling import TESTER
@@ -88,7 +87,7 @@ def test_the_version_is_that_of_the_newest_epoch_that_looked_no_further(lake, ro
 
 
 def test_an_epoch_that_changed_no_row_counts_too_and_one_that_is_not_committed_does_not(lake, root, monkeypatch):
-    monkeypatch.setattr(chain_frontier, "EPOCHS_AT_ONCE", 1)
+    monkeypatch.setattr(view_logs, "EPOCHS_AT_ONCE", 1)
     first = chain(lake, root)
     first.run(minute(1))
     DeltaTable(root.path).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
@@ -149,20 +148,6 @@ def test_the_lag_behind_the_root_is_the_age_of_the_oldest_change_there_that_the_
     DeltaTable(second.view.location).optimize.compact()
     third.run(None)
     assert [behind(second), behind(third)] == [0, 0]
-
-
-def test_a_view_of_several_tables_looks_as_far_as_the_newest_of_its_windows(tmp_path):
-    """A change of a dimension alone is seen by an epoch whose lead rests."""
-    with shape_of_several():
-        shop = Shop(tmp_path)
-        shop.create()
-        shop.epoch()
-        shop.customer(3, 3)
-        shop.now = 4
-        barrier = shop.epoch()
-        reader = BackfillReader(shop.job.state, {})
-        looked = {at: chain_frontier._looked_by(reader, minute(at), None, 1)(barrier) for at in (2, 3, 9)}
-    assert looked == {2: False, 3: True, 9: True}
 
 
 def test_each_of_several_upstreams_has_the_chain_that_leads_to_it(lake, root):

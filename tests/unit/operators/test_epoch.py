@@ -200,6 +200,17 @@ def test_any_other_run_goes_up_to_the_newest_version(created: Lake, spark: Stand
     assert run(created, context("run_epoch", run_type=run_type, data_interval_end=end))["to_version"] == 3
 
 
+def test_a_run_without_an_interval_ends_its_window_where_it_is_told_to(created: Lake, spark: StandInSpark):
+    """And a run of a schedule ends it with its interval all the same."""
+    told = created.backfill.upstream.watermark(offset_of(2))
+    end = created.backfill.upstream.watermark(offset_of(1))
+
+    scheduled = context("run_epoch", run_type=DagRunType.SCHEDULED, data_interval_end=end)
+    assert run(created, scheduled, until=told.isoformat())["to_version"] == 1
+    manual = context("run_epoch", run_id="run_2", run_type=DagRunType.MANUAL)
+    assert run(created, manual, until=told.isoformat())["to_version"] == 2
+
+
 def test_a_run_whose_interval_is_covered_starts_no_spark(created: Lake, spark: StandInSpark):
     run(created)
     end = created.backfill.upstream.watermark(offset_of(1))

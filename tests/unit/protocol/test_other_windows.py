@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.protocol.decision import EpochInputs
 from airflow_backfill_provider.protocol.other_windows import other_windows
+from airflow_backfill_provider.protocol.window_ends import WindowEnds
 from tests.several import shape_of_several, star
 from tests.shop import Shop, minute
 
@@ -131,8 +132,9 @@ def test_a_replay_in_steps_reads_the_other_tables_as_of_each_step(shop):
         commit=store.commit_of(first.epoch),
         last_epoch=first.epoch,
     )
-    now = minute(9)
-    found = other_windows(inputs, lead, lead.at(Offset(2)), Offset(3), instant=now, now=now, storage_options=None)
+    ends = WindowEnds.at(inputs, lead, minute(9), None)
+    together = ends.up_to(Offset(2))
+    found = other_windows(inputs, ends.upstreams.sources, together, now=minute(9), storage_options=None)
     assert (found.instant, found.windows[0].to_offset, found.changed) == (minute(5), Offset(1), True)
 
 
