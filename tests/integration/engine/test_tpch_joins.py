@@ -248,7 +248,7 @@ def over_tables(lakehouse: Lakehouse, tables: TpchTables, query: Query, text: st
     return lakehouse
 
 
-WAYS: dict[str, type[Chained] | type[Grouped]] = {"chained": Chained, "grouped": Grouped}
+WAYS: dict[str, type[Chained | Grouped]] = {"chained": Chained, "grouped": Grouped}
 """The ways to keep a query up to date."""
 
 
