@@ -80,8 +80,8 @@ class FoldWriter(SliceWriter):
             for images in (self._context.old(changes), self._context.new(changes))
         )
         with self._possible(), step.touched(old, new, base, read) as touched:
-            fresh, units = touched.fresh.toDF(*names), touched.units.toDF(*outputs)
-            view.replace_units(fresh, units, outputs, CHANGES, identity, barrier)
+            units = touched.units.named(outputs) if touched.units else None
+            view.replace_known(touched.old, touched.fresh.toDF(*names), units, CHANGES, identity, barrier)
             return UnitWork(
                 technique=self._query.technique, units=touched.number, rows_read=None if touched.number_lost else 0
             )
