@@ -46,6 +46,7 @@ from airflow_backfill_provider.spark.net_changes import (
     with_cleared,
 )
 from airflow_backfill_provider.spark.shallow_rows import shallow
+from airflow_backfill_provider.spark.small_changes import in_one_task_if_few
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.strategies.reader import Chunk
@@ -287,8 +288,10 @@ class EpochEvaluator:
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""
-        if self._net is not None and self._measured.through:
-            net, measured = self._net.filter(self._visible), self._measured
+        measured = self._measured
+        if self._net is not None and measured.through:
+            net = in_one_task_if_few(self._net, measured.through + measured.held_back, measured.value_bytes)
+            net = net.filter(self._visible)
         elif self._images or self._further:
             net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
             measured = NO_CHANGES

@@ -77,8 +77,8 @@ class FoldWriter(SliceWriter):
         with self._possible(), self._rows.images(changes, barrier) as images:
             old, new = folded.rows_of(images.old), folded.rows_of(images.new)
             with step.touched(old, new, base, read) as touched:
-                fresh, units = touched.fresh.toDF(*names), touched.units.toDF(*outputs)
-                view.replace_units(fresh, units, outputs, CHANGES, identity, barrier)
+                units = touched.units.named(outputs) if touched.units else None
+                view.replace_known(touched.old, touched.fresh.toDF(*names), units, CHANGES, identity, barrier)
                 reads_all = images.reads_all or touched.number_lost
                 return UnitWork(
                     technique=self._query.technique, units=touched.number, rows_read=None if reads_all else 0
