@@ -179,11 +179,14 @@ class ViewWriter(ABC):
     (visibility ``on_finish``), the rows may be as of older offsets; see ``barrier.view_after``.
     """
 
-    replaces_leads: ClassVar[bool] = False
-    """
-    Whether it replaces all rows of a changed key. Then no merge finds a second row of the key in the upstream, so an
-    epoch looks for one.
-    """
+    @property
+    def replaces_leads(self) -> bool:
+        """
+        Whether it replaces all that comes of a changed key; by default not.
+
+        Then no merge finds a second row of the key in the upstream, so an epoch looks for one.
+        """
+        return False
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:  # noqa: B027
         """

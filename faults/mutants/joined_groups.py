@@ -50,6 +50,16 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
+        name="a-second-row-of-a-lead-in-groups",
+        breaks="A lead may have a key twice, and one of its rows hides from the changes of other tables.",
+        invariant="I6",
+        file=_ROWS,
+        old="relies_on_key: ClassVar[bool] = True",
+        new="relies_on_key: ClassVar[bool] = False",
+        killers=(f"{JOINED_GROUPS}::test_a_key_that_is_there_twice_is_refused_before_anything_is_written",),
+        spark=True,
+    ),
+    Mutant(
         name="arguments-before-their-filter",
         breaks="An argument is computed for rows that FILTER leaves out, and fails where the query does not.",
         invariant="I6",

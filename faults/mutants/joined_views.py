@@ -9,7 +9,6 @@ _STAR = f"{_VIEWS}::test_a_star_follows_every_table_through_crashes_duplicates_a
 _WIDE = f"{_VIEWS}::test_a_view_of_a_join_is_true_while_its_history_is_read_and_after[wide-no_shuffle-1]"
 _CHANGES = "airflow_backfill_provider/engine/other_changes.py"
 _FOUND = "airflow_backfill_provider/shapes/joined/affected_rows.py"
-_WRITER = "airflow_backfill_provider/shapes/joined/writer.py"
 _QUERY = "airflow_backfill_provider/shapes/joined/join_query.py"
 _READ = "other.rows.changes(window.from_offset, window.to_offset)"
 
@@ -82,9 +81,9 @@ MUTANTS = (
         name="a-changed-lead-twice",
         breaks="A row of the lead that changed, and that a dimension leads to, is written twice.",
         invariant="I2",
-        file=_WRITER,
-        old="shallow(without_keys(self._used(others), changed, names), kept)",
-        new="shallow(self._used(others), kept)",
+        file=_FOUND,
+        old="others = without_keys(found.select(*map(column, rows.columns)), changed, rows.key.names)",
+        new="others = found.select(*map(column, rows.columns))",
         killers=(_STAR,),
         spark=True,
     ),
@@ -103,8 +102,9 @@ MUTANTS = (
         breaks="An affected order finds no parent that is not affected itself.",
         invariant="I1",
         file=_QUERY,
-        old="lead if reading.leads else others[reading.relation]",
-        new="lead if reading.relation == self.tree.lead.relation else others[reading.relation]",
+        old="return self.resolution.render(reading(lead, others))",
+        new="leads = self.tree.lead.relation\n        return self.resolution.render("
+        "lambda place: lead if place.relation == leads else others[place.relation])",
         killers=(_WIDE,),
         spark=True,
     ),

@@ -68,7 +68,7 @@ MUTANTS = (
         breaks="The changes of a dimension do not reach the view.",
         invariant="I1",
         file="airflow_backfill_provider/engine/other_changes.py",
-        old="if images.head(1):",
+        old="if number := images.select(*map(column, other.rows.key.names)).distinct().count():",
         new="if False:",
         killers=(f"{SPARK}::test_a_view_over_two_tables_follows_both_through_crashes",),
         spark=True,

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from pyspark.sql import DataFrame
 
@@ -74,6 +74,9 @@ class GroupInput(ABC):
     :param context: the objects that the job's writer works with.
     :param query: the query; the context's own, or one with other hidden columns.
     """
+
+    relies_on_key: ClassVar[bool] = False
+    """Whether it takes the rows of the upstream, or of the one that leads, for different ones by their keys."""
 
     def __init__(self, context: WriterContext, query: GroupingQuery) -> None:
         self.context = replace(context, query=replace(context.query, query=query))

@@ -45,6 +45,11 @@ class SliceWriter(ViewWriter):
         self._query = rows.query
         self._slices = Slices(rows)
 
+    @property
+    def replaces_leads(self) -> bool:
+        """Whether a changed key stands for all rows that have it."""
+        return self._rows.relies_on_key
+
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, units that cannot be told apart, and values that do not last."""
         context, result = self._context, self._rows.empty().groups()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -50,12 +50,15 @@ class JoinWriter(ViewWriter):
     :param context: the objects that the writer works with.
     """
 
-    replaces_leads: ClassVar[bool] = True
-
     def __init__(self, context: WriterContext) -> None:
         self._context = context
         self._rows = context.job_rows
         self._query = cast("JoinQuery", context.query.query)
+
+    @property
+    def replaces_leads(self) -> bool:
+        """Return that all rows of a changed lead are replaced."""
+        return True
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that depend on the day."""

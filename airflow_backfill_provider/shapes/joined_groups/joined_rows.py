@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -77,6 +78,7 @@ class JoinedInput(GroupInput):
     """
 
     query: JoinedGroupQuery
+    relies_on_key: ClassVar[bool] = True
 
     def empty(self) -> GroupedRows:
         """Return no rows."""

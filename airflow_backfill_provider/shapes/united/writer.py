@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import reduce
-from typing import ClassVar, cast
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -38,13 +38,16 @@ class UnionWriter(ViewWriter):
     :param context: the objects that the writer works with.
     """
 
-    replaces_leads: ClassVar[bool] = True
-
     def __init__(self, context: WriterContext) -> None:
         self._context = context
         self._query = cast("UnionQuery", context.query.query)
         self._units = UnionUnits(self._query)
         self._leads: Mapping[str, JobRows] = {self._query.lead: context.job_rows, **context.further}
+
+    @property
+    def replaces_leads(self) -> bool:
+        """Return that all rows of a changed lead are replaced."""
+        return True
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that depend on the day."""

@@ -227,17 +227,20 @@ def test_random_histories_of_all_tables(shop: StarShop, kind: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_key_that_is_there_twice_is_refused_before_anything_is_written(shop: StarShop) -> None:
+@pytest.mark.parametrize(("table", "again"), [("customers", "(1, 'again', 'es')"), ("orders", "(3, 1, 1, 1000)")])
+def test_a_key_that_is_there_twice_is_refused_before_anything_is_written(
+    shop: StarShop, table: str, again: str
+) -> None:
     """I6: the view stays as it was, and follows again once the duplicate is gone."""
     shop.fill(*TABLES)
     shop.start(FOLDED)
     shop.finish()
     before = shop.view_events()
-    shop.change("INSERT INTO {customers} VALUES (1, 'again', 'es')")
-    with pytest.raises(DuplicateKeyError, match=r"upstreams\.customers\.key"):
+    shop.change(f"INSERT INTO {{{table}}} VALUES {again}")
+    with pytest.raises(DuplicateKeyError, match=rf"upstreams\.{table}\.key"):
         shop.epoch()
     assert shop.view_events() == before
-    shop.change("DELETE FROM {customers} WHERE name = 'again'")
+    shop.change("DELETE FROM {customers} WHERE name = 'again'", "DELETE FROM {orders} WHERE amount = 1000")
     shop.finish()
     shop.assert_joined()
 
