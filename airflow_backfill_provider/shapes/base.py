@@ -48,6 +48,7 @@ class WriterContext:
     :param view: the view's table.
     :param others: all rows of the upstreams that are read whole, by their names; none for most jobs. See
         :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
+    :param further: the rows of the upstreams that lead further branches, by their names; none for most jobs.
     :param others_begin: the offsets of the upstreams beside the one that leads when the job was created.
     """
 
@@ -57,20 +58,30 @@ class WriterContext:
     job_rows: JobRows
     view: MaterializedView
     others: Mapping[str, JobRows] = field(default_factory=dict)
+    further: Mapping[str, JobRows] = field(default_factory=dict)
     others_begin: Mapping[str, Offset] = field(default_factory=dict)
 
-    def run(self, rows: DataFrame, others: Mapping[str, DataFrame] = MappingProxyType({})) -> DataFrame:
+    def run(
+        self,
+        rows: DataFrame,
+        others: Mapping[str, DataFrame] = MappingProxyType({}),
+        further: Mapping[str, DataFrame] = MappingProxyType({}),
+    ) -> DataFrame:
         """
         Run the query over some rows.
 
         :param rows: rows that have at least the used columns.
         :param others: such rows of the upstreams that are read whole, by their names; see :meth:`others_at_end`.
+        :param further: such rows of the upstreams that lead further branches, by their names.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
+        from airflow_backfill_provider.shapes.several import leading
         from airflow_backfill_provider.sources.shared.by_key import column
         from airflow_backfill_provider.spark.query import run_query
 
         used = {name: found.select(*map(column, self.others[name].columns)) for name, found in others.items()}
+        for name, found in further.items():
+            used[leading(name)] = found.select(*map(column, self.further[name].columns))
         return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)), used)
 
     def without_rows(self) -> DataFrame:
@@ -79,7 +90,8 @@ class WriterContext:
 
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        return self.run(self.job_rows.empty(), self.others_without_rows())
+        further = {name: rows.empty() for name, rows in self.further.items()}
+        return self.run(self.job_rows.empty(), self.others_without_rows(), further)
 
     def others_without_rows(self) -> Mapping[str, DataFrame]:
         """Return the used columns of the upstreams that are read whole, by their names, without rows."""
@@ -122,6 +134,16 @@ class WriterContext:
         """
         return self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
 
+    def further_read_set(self, barrier: Barrier) -> Mapping[str, DataFrame]:
+        """Return for each upstream that leads a further branch what :meth:`read_set` returns without the chunk."""
+        from airflow_backfill_provider.core.epoch.barrier import decoded
+
+        read = [pinned for shown in barrier.view_with_changes for pinned in shown.ranges]
+        return {
+            name: rows.within(barrier.window(name).to_offset, decoded(read, rows.scan))
+            for name, rows in self.further.items()
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
@@ -134,11 +156,14 @@ class Changes:
     :param images: all images of the changed rows of upstreams that are read whole, by their names; only of those that
         have changes. A row that changed twice has four. They are not netted: of a key that two rows had for some time,
         no change is the net one.
+    :param further: the net changes of upstreams that lead further branches, by their names; only of those that have
+        any.
     """
 
     net: DataFrame
     measured: MeasuredChanges
     images: Mapping[str, DataFrame] = field(default_factory=dict)
+    further: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 class ViewWriter(ABC):
@@ -152,6 +177,12 @@ class ViewWriter(ABC):
     After a write the unit holds all rows that were read before the epoch (``barrier.read_before``), and in
     :meth:`write_part` also those of all parts of the chunk, as of ``to_offset``. If the shape lets changes wait
     (visibility ``on_finish``), the rows may be as of older offsets; see ``barrier.view_after``.
+    """
+
+    replaces_leads: ClassVar[bool] = False
+    """
+    Whether it replaces all rows of a changed key. Then no merge finds a second row of the key in the upstream, so an
+    epoch looks for one.
     """
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:  # noqa: B027
@@ -223,6 +254,26 @@ class ViewWriter(ABC):
         :param rows: the part's rows, with at least the used columns.
         :param since: as in :meth:`write_changes`.
         """
+
+    def write_part_of_leads(
+        self,
+        rows: DataFrame,
+        further: Mapping[str, DataFrame],
+        part: int,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        since: TableVersions | None,
+    ) -> None:
+        """
+        Write a part of a chunk of several upstreams, likewise.
+
+        :param rows: the part's rows of the upstream that leads.
+        :param further: those of the upstreams that lead further branches, by their names.
+        :raises NotImplementedError: if the history of a view of the shape is that of one upstream.
+        """
+        del rows, part, identity, barrier, since
+        raise NotImplementedError(f"{type(self).__name__} reads the history of one upstream, and not {[*further]}")
 
     @abstractmethod
     def repair(

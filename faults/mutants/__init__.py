@@ -47,6 +47,7 @@ from faults.mutants import (
     state,
     strategies,
     succession,
+    unions,
     verifying,
 )
 from faults.mutants.mutant import Mutant
@@ -80,6 +81,7 @@ MUTANTS = (
     *folds.MUTANTS,
     *slices.MUTANTS,
     *joins.MUTANTS,
+    *unions.MUTANTS,
     *joined_views.MUTANTS,
     *joined_groups.MUTANTS,
     *announcing.MUTANTS,

@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, initial_settings_of
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.refresh_cost import break_even
 from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
@@ -37,7 +38,7 @@ from airflow_backfill_provider.strategies.base import ChunkInputs
 from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.in_place_chunk import next_chunk
-from airflow_backfill_provider.strategies.inputs import epochs_of
+from airflow_backfill_provider.strategies.inputs import epochs_of, further_blocks
 
 
 class BackfillPlan(BaseModel):
@@ -67,7 +68,7 @@ class BackfillPlan(BaseModel):
     :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
         filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
-    :param upstreams: of a job with several, each by its name; the other fields are about the one that leads.
+    :param upstreams: of a job with several, each by its name; the other fields are about those that lead.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -119,9 +120,10 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     if created:
         settings = backfill.require_created()
         job = job.model_copy(update=initial_settings_of(settings))
-    choice = choose_strategy(job, upstream, described)
+    choice = choose_strategy(job, upstream, described, seen.others)
     outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
-    files = upstream.blocks(described.offset, described.key_order(job.upstream.key))
+    leads = {name: seen.others[name] for name in further_leads(job)}
+    files = [*upstream.blocks(described.offset, described.key_order(job.upstream.key)), *further_blocks(job, leads)]
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     upkeep = _upkeep(job, outlook, created=created)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs.first_look import FirstLook
 from airflow_backfill_provider.jobs.planning.planned_changes import BROADCAST_BYTES, PlannedChange, planned_changes
@@ -19,7 +20,7 @@ class PlannedUpstream(BaseModel):
     One of several upstreams, as of the instant of the plan.
 
     :param location: where it is.
-    :param leads: whether it is the one whose rows are read in chunks.
+    :param leads: whether its rows are read in chunks.
     :param version: its offset.
     :param offset_name: what an offset is called, such as ``version``.
     :param files: its data files.
@@ -50,7 +51,7 @@ def planned_upstreams(job: BackfillJob, seen: FirstLook, query: ShapedQuery) -> 
 
     :param query: the job's query, resolved over them.
     """
-    found = {}
+    found, leads = {}, {job.lead_name, *further_leads(job)}
     for name, upstream in seen.several.items():
         definition, described = job.all_upstreams[name], upstream.described
         files = upstream.source.blocks(described.offset, described.key_order(definition.key))
@@ -58,7 +59,7 @@ def planned_upstreams(job: BackfillJob, seen: FirstLook, query: ShapedQuery) -> 
         size = sum(file.size for file in files)
         found[name] = PlannedUpstream(
             location=definition.location,
-            leads=name == job.lead_name,
+            leads=name in leads,
             version=described.offset,
             offset_name=definition.offset_name,
             files=len(files),

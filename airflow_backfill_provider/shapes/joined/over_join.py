@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery
@@ -35,7 +35,7 @@ class QueryOverJoin(QueryOverSeveral):
 
     def resolved(self, tables: Tables) -> Self:
         """Return the query resolved over its tables; the first of these leads."""
-        relations = [_relation(name, table) for name, table in tables.items()]
+        relations = [relation_of(name, table) for name, table in tables.items()]
         found = resolve(self.parsed, relations)
         if (lead := relations[0].name) != _tree(found).lead.relation:
             found = resolve(self.parsed, relations, lead)
@@ -92,7 +92,7 @@ class QueryOverJoin(QueryOverSeveral):
         return QueryLineage(columns, named(found.filtered_by))
 
 
-def named(inputs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def named(inputs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return columns of upstreams by their names and those of the upstreams."""
     return tuple(f"{relation}.{column}" for relation, column in inputs)
 
@@ -116,7 +116,8 @@ def _led(found: ResolvedQuery) -> tuple[str, ...]:
     return (lead, *(relation.name for relation in found.relations if relation.name != lead))
 
 
-def _relation(name: str, table: QueryTable) -> Relation:
+def relation_of(name: str, table: QueryTable) -> Relation:
+    """Return an upstream of a job as a relation of its query."""
     columns = (
         RelationColumn(column, kind, nullable=column not in table.required) for column, kind in table.types.items()
     )

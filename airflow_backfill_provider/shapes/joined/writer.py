@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -22,6 +22,7 @@ from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.net_changes import leaves_something
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
@@ -48,6 +49,8 @@ class JoinWriter(ViewWriter):
 
     :param context: the objects that the writer works with.
     """
+
+    replaces_leads: ClassVar[bool] = True
 
     def __init__(self, context: WriterContext) -> None:
         self._context = context
@@ -131,7 +134,9 @@ class JoinWriter(ViewWriter):
         :param whole: the upstreams that are read whole, as of the ends of their windows.
         """
         names = self._rows.key.names
-        changed, rows = changes.net.select(*map(column, names)).distinct(), self._context.new(changes)
+        # A second row of a key may have come and gone, while the first one stayed.
+        net = changes.net.filter(leaves_something(self._rows))
+        changed, rows = net.select(*map(column, names)).distinct(), self._context.new(changes)
         (plan,) = self._query.resolution.affected
         with affected_unchanged(self._context, plan, changes, whole, barrier) as others:
             if others is None:

@@ -121,7 +121,8 @@ def check_joined_group_query(text: str) -> JoinedGroupQuery:
     parsed = check_joined_query(text)
     if parsed.is_union:
         raise refused(
-            "groups over a union", "make a view of each branch by a job of its own, and group them one by one"
+            "groups over a union",
+            "make a view of the union by a job of its own, and group that view by another job once it is finished",
         )
     return JoinedGroupQuery(parsed.text, parsed, _grouping(parsed).steps, parsed.words)
 

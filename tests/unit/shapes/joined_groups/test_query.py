@@ -62,7 +62,7 @@ def test_what_the_shape_cannot_do_is_refused(fields, message):
     [
         (
             "SELECT d, count(*) AS n FROM (SELECT at AS d FROM orders UNION ALL SELECT at FROM orders) AS u GROUP BY d",
-            "groups over a union, which cannot be kept up to date over several upstreams; make a view of each branch",
+            "groups over a union, which cannot be kept up to date over several upstreams; make a view of the union",
         ),
         (f"SELECT c.country, count(*) AS n {JOINED} GROUP BY ROLLUP (c.country)", "ROLLUP"),
         (f"SELECT o.id, rank() OVER (ORDER BY o.amount) AS n {JOINED}", "window without PARTITION BY"),
