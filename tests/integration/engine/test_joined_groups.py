@@ -22,6 +22,7 @@ from tests.integration.engine.grouped_orders import die_at_each
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.integration.engine.star_histories import StarHistory
 from tests.integration.engine.star_shop import StarShop
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -226,8 +227,9 @@ def test_random_histories_of_all_tables(shop: StarShop, kind: str) -> None:
     shop.assert_joined()
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("table", "again"), [("customers", "(1, 'again', 'es')"), ("orders", "(3, 1, 1, 1000)")])
+@pytest.mark.parametrize(
+    ("table", "again"), [exhaustive("customers", "(1, 'again', 'es')"), ("orders", "(3, 1, 1, 1000)")]
+)
 def test_a_key_that_is_there_twice_is_refused_before_anything_is_written(
     shop: StarShop, table: str, again: str
 ) -> None:

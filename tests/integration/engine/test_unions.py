@@ -108,7 +108,7 @@ def test_a_repair_replaces_units_of_any_branch(shops: Shops) -> None:
     assert left.keys == 1
 
 
-@pytest.mark.parametrize("name", ["paris", exhaustive("berlin")])
+@pytest.mark.parametrize("name", ["paris", "berlin"])
 def test_a_key_of_any_branch_that_is_there_twice_is_refused(shops: Shops, name: str) -> None:
     """I6: before the write, also if the view has the key's row already; corrected, the window is read again."""
     shops.make("berlin", "paris", rows=4)
