@@ -100,12 +100,16 @@ class WriterContext:
         return {name: rows.empty().select(*map(column, rows.columns)) for name, rows in self.others.items()}
 
     def others_at_begin(self, barrier: Barrier, names: Iterable[str]) -> Mapping[str, DataFrame]:
-        """Return the rows of some of the upstreams that are read whole as of the begin of their windows."""
-        return {name: self.others[name].at(barrier.window(name).from_offset) for name in names}
+        """Return for some of the upstreams that are read whole what :meth:`others_at_end` returns, as of the begin."""
+        from airflow_backfill_provider.spark.predicates import without_pushdown
+
+        return {name: without_pushdown(self.others[name].at(barrier.window(name).from_offset)) for name in names}
 
     def others_at_end(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the upstreams that are read whole as of the end of their windows, by their names."""
-        return {name: rows.at(barrier.window(name).to_offset) for name, rows in self.others.items()}
+        """Return the rows of the upstreams that are read whole as of the end of their windows; statistics skip none."""
+        from airflow_backfill_provider.spark.predicates import without_pushdown
+
+        return {name: without_pushdown(rows.at(barrier.window(name).to_offset)) for name, rows in self.others.items()}
 
     def old(self, changes: Changes) -> DataFrame:
         """

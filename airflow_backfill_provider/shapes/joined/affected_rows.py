@@ -53,7 +53,8 @@ def leads_of_changes(
             if step.hops:
                 found.append(_met(rows[step.relation], step, values))
             values[step.role] = _kept(_values(step, found), kept)
-        yield _met(leads, steps[-1], values) if steps[-1].hops else None
+        # A file is not skipped by the values that are looked for: its statistics may be wrong.
+        yield _met(without_pushdown(leads), steps[-1], values) if steps[-1].hops else None
 
 
 @contextmanager
@@ -69,7 +70,7 @@ def affected_unchanged(
     :returns: them with the used columns, of those that were read before the epoch; ``None`` if only the lead changed.
     """
     rows = context.job_rows
-    leads = without_pushdown(context.read_set(barrier, with_chunk=False))
+    leads = context.read_set(barrier, with_chunk=False)
     with leads_of_changes(plan, changes.images, whole, leads) as found, ExitStack() as kept:
         if found is None:
             yield None

@@ -91,7 +91,7 @@ class JoinWriter(ViewWriter):
     ) -> UnitWork | None:
         """Replace all rows of the affected leads."""
         del repairs, since
-        whole = self._whole(barrier)
+        whole = self._context.others_at_end(barrier)
         with self._affected(changes, whole, barrier) as affected:
             fresh = self._joined(affected.rows, whole)
             number = self._replace(fresh, affected.keys, CHANGES, identity, barrier)
@@ -103,7 +103,7 @@ class JoinWriter(ViewWriter):
     ) -> None:
         """Append the rows that a part of the lead's history gives."""
         del since
-        self._context.view.append(self._joined(rows, self._whole(barrier)), part, identity, barrier)
+        self._context.view.append(self._joined(rows, self._context.others_at_end(barrier)), part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -115,7 +115,7 @@ class JoinWriter(ViewWriter):
         keys = keys_to_replace(
             context.spark, self._rows, barrier, chosen, view.table.read(), self._query.unit_outputs
         ).toDF(*names)
-        keys, whole, rows = keys.persist(KEPT), self._whole(barrier), self._used(chosen)
+        keys, whole, rows = keys.persist(KEPT), self._context.others_at_end(barrier), self._used(chosen)
         try:
             with ExitStack() as opened:
                 every = keys
@@ -157,10 +157,6 @@ class JoinWriter(ViewWriter):
     def _joined(self, rows: DataFrame, whole: Mapping[str, DataFrame]) -> DataFrame:
         """Return the view's rows of some leads."""
         return self._context.run(without_pushdown(rows), whole)
-
-    def _whole(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the upstreams that are read whole, as of the ends of their windows."""
-        return {name: without_pushdown(rows) for name, rows in self._context.others_at_end(barrier).items()}
 
     def _used(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(column, self._rows.columns))

@@ -97,7 +97,7 @@ class JoinedInput(GroupInput):
 
     def chunk(self, rows: DataFrame, barrier: Barrier) -> GroupedRows:
         """Return rows of the lead, and the other tables as of the ends of their windows."""
-        return self._of(rows, _unskipped(self.context.others_at_end(barrier)))
+        return self._of(rows, self.context.others_at_end(barrier))
 
     @contextmanager
     def images(self, changes: Changes, barrier: Barrier) -> Iterator[Images]:
@@ -108,8 +108,8 @@ class JoinedInput(GroupInput):
         A row of the lead that did not change itself is in both, if another table's change affects it.
         """
         context = self.context
-        end = _unskipped(context.others_at_end(barrier))
-        begin = {**end, **_unskipped(context.others_at_begin(barrier, changes.images))}
+        end = context.others_at_end(barrier)
+        begin = {**end, **context.others_at_begin(barrier, changes.images)}
         (plan,) = self.query.resolution.affected
         old, new = context.old(changes), context.new(changes)
         with affected_unchanged(context, plan, changes, end, barrier) as unchanged:
@@ -126,8 +126,3 @@ class JoinedInput(GroupInput):
         used = without_pushdown(lead).select(*map(column, self.context.job_rows.columns))
         of_others = {name: rows.select(*map(column, self._others[name].columns)) for name, rows in others.items()}
         return JoinedRows(self.context, self.query, used, of_others, self.names)
-
-
-def _unskipped(tables: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-    """Return rows of which no file is skipped by a condition of the query: statistics may be wrong."""
-    return {name: without_pushdown(rows) for name, rows in tables.items()}
