@@ -13,7 +13,7 @@ from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joi
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
 from airflow_backfill_provider.shapes.joined.spread import spreads
-from airflow_backfill_provider.shapes.joined.units import KeyColumn, RowUnits, UnitColumn
+from airflow_backfill_provider.shapes.joined.units import KeyColumn, UnitColumn
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
 from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
@@ -44,14 +44,6 @@ class JoinQuery(QueryOverJoin):
     def over(self, found: ResolvedQuery) -> Self:
         """Return the query resolved over its upstreams."""
         return replace(self, found=found)
-
-    @property
-    def row_columns(self) -> RowUnits:
-        """The view's columns that identify its rows."""
-        units = self.resolution.row_units
-        if units is None:
-            raise TypeError("a join has rows that can be told apart")
-        return units
 
     @property
     def unit_outputs(self) -> tuple[str, ...]:

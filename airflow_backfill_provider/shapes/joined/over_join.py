@@ -1,4 +1,4 @@
-"""What queries over a join have in common as jobs have them: parsed, and then resolved over the job's upstreams."""
+"""What queries over joins have in common as jobs have them: parsed, and then resolved over the job's upstreams."""
 
 from __future__ import annotations
 
@@ -11,18 +11,70 @@ from airflow_backfill_provider.shapes.joined.relations import Relation, Relation
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
 from airflow_backfill_provider.shapes.joined.texts import Names
 from airflow_backfill_provider.shapes.joined.tree import JoinTree
+from airflow_backfill_provider.shapes.joined.units import RowUnits
 from airflow_backfill_provider.shapes.queries import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable, Tables
 
 
-class QueryOverJoin(QueryOverSeveral):
-    """A query over a lead that is joined with dimensions."""
+class QueryOverBranches(QueryOverSeveral):
+    """A query over branches, each a lead that may be joined with dimensions."""
 
     parsed: JoinedQuery
     """Its parts."""
 
     found: ResolvedQuery | None
     """The query over its upstreams; ``None`` before it is resolved."""
+
+    @property
+    def resolution(self) -> ResolvedQuery:
+        """
+        The query over its upstreams.
+
+        :raises TypeError: if it is not resolved.
+        """
+        if self.found is None:
+            raise TypeError("the query is not resolved over its upstreams")
+        return self.found
+
+    @property
+    def row_columns(self) -> RowUnits:
+        """
+        The view's columns that identify its rows.
+
+        :raises TypeError: if the query groups rows, which then cannot be told apart.
+        """
+        units = self.resolution.row_units
+        if units is None:
+            raise TypeError("the rows of a query that groups cannot be told apart")
+        return units
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether subqueries may rename columns."""
+        return bool(self.parsed.rows.levels) or any(
+            source.steps for join in self.parsed.rows.joins for source in join.all_sources
+        )
+
+    @property
+    def keyed(self) -> frozenset[str]:
+        """The upstreams whose rows are looked up by their key, or told apart by it in a fan-out."""
+        nodes = (node for tree in self.resolution.trees for node in tree.nodes[1:])
+        return frozenset(node.relation for node in nodes if not node.how.is_filter)
+
+    def used_columns(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns of each upstream that an epoch reads."""
+        return self.resolution.columns
+
+    @property
+    def selected_lineage(self) -> QueryLineage:
+        """The origins of the columns that the query selects."""
+        found = self.resolution.lineage
+        columns = {name: ColumnOrigin(named(one.inputs), one.unchanged) for name, one in found.columns.items()}
+        return QueryLineage(columns, named(found.filtered_by))
+
+
+class QueryOverJoin(QueryOverBranches):
+    """A query over a lead that is joined with dimensions."""
 
     @abstractmethod
     def over(self, found: ResolvedQuery) -> Self:
@@ -42,27 +94,9 @@ class QueryOverJoin(QueryOverSeveral):
         return self.over(found)
 
     @property
-    def resolution(self) -> ResolvedQuery:
-        """
-        The query over its upstreams.
-
-        :raises TypeError: if it is not resolved.
-        """
-        if self.found is None:
-            raise TypeError("the query is not resolved over its upstreams")
-        return self.found
-
-    @property
     def tree(self) -> JoinTree:
         """The tree of its joins."""
         return _tree(self.resolution)
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether subqueries may rename columns."""
-        return bool(self.parsed.rows.levels) or any(
-            source.steps for join in self.parsed.rows.joins for source in join.all_sources
-        )
 
     @property
     def read_whole(self) -> tuple[str, ...]:
@@ -70,26 +104,10 @@ class QueryOverJoin(QueryOverSeveral):
         others = {node.relation for node in self.tree.nodes[1:]}
         return tuple(name for name in self.relations if name in others)
 
-    @property
-    def keyed(self) -> frozenset[str]:
-        """The upstreams whose rows are looked up by their key, or told apart by it in a fan-out."""
-        return frozenset(node.relation for node in self.tree.nodes[1:] if not node.how.is_filter)
-
-    def used_columns(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns of each upstream that an epoch reads."""
-        return self.resolution.columns
-
     def images(self) -> Mapping[str, Sequence[str]]:
         """Return the columns to join by of the upstreams that are read whole."""
         (plan,) = self.resolution.affected
         return {name: columns for name, columns in plan.image_columns.items() if name in self.read_whole}
-
-    @property
-    def selected_lineage(self) -> QueryLineage:
-        """The origins of the columns that the query selects."""
-        found = self.resolution.lineage
-        columns = {name: ColumnOrigin(named(one.inputs), one.unchanged) for name, one in found.columns.items()}
-        return QueryLineage(columns, named(found.filtered_by))
 
 
 def named(inputs: Iterable[tuple[str, str]]) -> tuple[str, ...]:

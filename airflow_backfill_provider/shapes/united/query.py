@@ -13,16 +13,15 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan
-from airflow_backfill_provider.shapes.joined.over_join import named, relation_of
+from airflow_backfill_provider.shapes.joined.over_join import QueryOverBranches, named, relation_of
 from airflow_backfill_provider.shapes.joined.parts import Joining
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
 from airflow_backfill_provider.shapes.joined.texts import Reading
-from airflow_backfill_provider.shapes.joined.units import RowUnits
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
 from airflow_backfill_provider.shapes.query_text import read_query
-from airflow_backfill_provider.shapes.several import QueryOverSeveral, Tables, leading
+from airflow_backfill_provider.shapes.several import Tables, leading
 
 _UPKEEP = Upkeep(
     technique="unit",
@@ -37,7 +36,7 @@ BRANCH_TYPE = "integer"
 
 
 @dataclass(frozen=True)
-class UnionQuery(QueryOverSeveral):
+class UnionQuery(QueryOverBranches):
     """
     Branches with UNION ALL between them.
 
@@ -81,45 +80,10 @@ class UnionQuery(QueryOverSeveral):
         return replace(self, lead=relations[0].name, found=resolve(self.parsed, relations))
 
     @property
-    def resolution(self) -> ResolvedQuery:
-        """
-        The query over its upstreams.
-
-        :raises TypeError: if it is not resolved.
-        """
-        if self.found is None:
-            raise TypeError("the query is not resolved over its upstreams")
-        return self.found
-
-    @property
-    def row_columns(self) -> RowUnits:
-        """The view's columns that identify its rows."""
-        units = self.resolution.row_units
-        if units is None:
-            raise TypeError("a union has rows that can be told apart")
-        return units
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether subqueries may rename columns."""
-        rows = self.parsed.rows
-        return bool(rows.levels) or any(source.steps for join in rows.joins for source in join.all_sources)
-
-    @property
     def read_whole(self) -> tuple[str, ...]:
         """The upstreams that a role reads that leads no branch."""
         others = {node.relation for tree in self.resolution.trees for node in tree.nodes[1:]}
         return tuple(name for name in self._known if name in others)
-
-    @property
-    def keyed(self) -> frozenset[str]:
-        """The upstreams whose rows are looked up by their key, or told apart by it in a fan-out."""
-        nodes = (node for tree in self.resolution.trees for node in tree.nodes[1:])
-        return frozenset(node.relation for node in nodes if not node.how.is_filter)
-
-    def used_columns(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns of each upstream that an epoch reads."""
-        return self.resolution.columns
 
     def images(self) -> Mapping[str, Sequence[str]]:
         """Return the columns to join by of the upstreams that are read whole."""
@@ -168,9 +132,8 @@ class UnionQuery(QueryOverSeveral):
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """Return the origins of the columns that the query selects; the number of a branch has none."""
         del columns, key, upstream_names
-        found = self.resolution.lineage
-        origins = {name: ColumnOrigin(named(one.inputs), one.unchanged) for name, one in found.columns.items()}
-        return QueryLineage({**origins, **dict(self._hidden_keys())}, named(found.filtered_by))
+        selected = self.selected_lineage
+        return QueryLineage({**selected.columns, **dict(self._hidden_keys())}, selected.filtered_by)
 
     def _hidden_keys(self) -> Iterator[tuple[str, ColumnOrigin]]:
         roles = [{node.role: node.relation for node in tree.nodes} for tree in self.resolution.trees]
