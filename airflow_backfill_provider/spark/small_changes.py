@@ -25,7 +25,7 @@ MOST_VALUES_SENT = 2_000_000
 MOST_BYTES_SENT = 32 * 1024 * 1024
 """The most bytes of texts and other values without a fixed width in these changes. An engine holds a few copies."""
 
-MOST_KEYS = 20_000
+MOST_KEYS = 50_000
 """The most keys in a filter; Delta stores the condition in its log, with some three bytes for each key."""
 
 BITS_PER_KEY = 8
@@ -47,8 +47,16 @@ def broadcast_if_few(changes: DataFrame, rows: int, value_bytes: int) -> DataFra
     :param rows: the number of changes.
     :param value_bytes: what their values take; see :func:`bytes_of`.
     """
-    is_small = rows * len(changes.columns) <= MOST_VALUES_SENT and value_bytes <= MOST_BYTES_SENT
-    return changes.hint("broadcast") if is_small else changes
+    return changes.hint("broadcast") if are_few(rows, len(changes.columns), value_bytes) else changes
+
+
+def are_few(rows: int, columns: int, value_bytes: int) -> bool:
+    """
+    Return whether rows are so few and so narrow that a process may hold a few copies of them.
+
+    :param value_bytes: what their values take; see :func:`bytes_of`.
+    """
+    return rows * columns <= MOST_VALUES_SENT and value_bytes <= MOST_BYTES_SENT
 
 
 def in_one_task_if_few(rows: DataFrame, number: int, value_bytes: int) -> DataFrame:
@@ -105,7 +113,9 @@ def hash_filter(hashes: Iterable[int], keys: Mapping[str, str], relation: str) -
     words = filter_words(hashes)
     of_row = ", ".join(f"CAST({relation}.{quote(name)} AS {type_})" for name, type_ in keys.items())
     bit = f"pmod(xxhash64({of_row}), {len(words) * _WORD}L)"
-    word = f"element_at(array({', '.join(f'{word}L' for word in words)}), CAST({bit} DIV {_WORD} AS INT) + 1)"
+    # One text, which Spark turns into numbers once: thousands of literals would take longer to parse and to analyse.
+    numbers = f"CAST(split('{','.join(map(str, words))}', ',') AS ARRAY<BIGINT>)"
+    word = f"element_at({numbers}, CAST({bit} DIV {_WORD} AS INT) + 1)"
     return f"getbit({word}, CAST({bit} % {_WORD} AS INT)) = 1"
 
 
