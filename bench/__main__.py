@@ -28,6 +28,7 @@ from bench.cdc import main as cdc
 from bench.comparison import main as comparison
 from bench.comparison import parts
 from bench.groups import main as groups
+from bench.groups import profile as groups_profile
 from bench.joins import main as joins
 from bench.soak import main as soak
 from bench.source import main as source
@@ -53,7 +54,12 @@ BENCHMARKS = {
 }
 """The default benchmarks, in order. The targets come last, because they read the results of the others."""
 
-PARTS = {"quick": comparison.quick, "control_plane": control_plane.main, "wide_rows": wide_rows.main}
+PARTS = {
+    "quick": comparison.quick,
+    "control_plane": control_plane.main,
+    "wide_rows": wide_rows.main,
+    "groups_profile": groups_profile.main,
+}
 """Benchmarks that run only when they are named."""
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import os
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,8 @@ from bench.target import Target
 ROWS = int(os.environ.get("BENCH_ROWS", "20000000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 MEMORY = os.environ.get("BENCH_MEMORY", "6g")
+_CONTESTANTS = os.environ.get("BENCH_CONTESTANTS", "").split(";")
+_WORKLOADS = os.environ.get("BENCH_WORKLOADS", "").split(";")
 
 SIZES = {SMALL: ROWS // 16, MEDIUM: ROWS // 10, LARGE: ROWS}
 """Rows by the size's name."""
@@ -109,6 +111,16 @@ class Race:
             self.note(counted(PIPELINE, number), size, view.kind, seconds)
 
 
+def is_contestant(kind: str) -> bool:
+    """Return whether a kind of view takes part; by default all do."""
+    return any(text in kind for text in _CONTESTANTS)
+
+
+def is_workload(name: str) -> bool:
+    """Return whether a part of a benchmark is run, such as a size; by default all are."""
+    return any(text in name for text in _WORKLOADS)
+
+
 def counted(what: str, number: int) -> str:
     """Return the name of what was done in a round; the first one only warms up."""
     return what if number else f"{what} ({WARM_UP})"
@@ -129,7 +141,7 @@ def report(
     console: Console, name: str, figures: Sequence[Figure], targets: Sequence[Target], kinds: Sequence[str]
 ) -> None:
     """
-    Print the medians, compare the ratios with the targets, and print what epochs cost.
+    Print the medians, compare the ratios with the targets, and print what epochs cost, as far as that was measured.
 
     :param name: the name of the benchmark.
     :param kinds: the views of which all sizes were measured.
@@ -143,9 +155,12 @@ def report(
     console.print(table)
     verdicts = Table("", "target", "measured", "")
     for target in targets:
-        verdicts.add_row(*target.row(target.figure(results)))
+        with suppress(statistics.StatisticsError):
+            verdicts.add_row(*target.row(target.figure(results)))
     console.print(verdicts)
     console.print("an epoch in rows that computing all reads meanwhile, for EPOCH_COSTS of core/refresh_cost.py:")
     for kind in kinds:
-        console.print(f"  {kind}: {coefficients(results, kind, CHANGES, SIZES).entry}")
+        # All sizes are needed.
+        with suppress(statistics.StatisticsError):
+            console.print(f"  {kind}: {coefficients(results, kind, CHANGES, SIZES).entry}")
     console.print(f"every figure: {path}")

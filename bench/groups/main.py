@@ -15,7 +15,7 @@ from bench.figures import LARGE, MEDIUM, SMALL
 from bench.groups.results import ARRANGED, TARGETS
 from bench.groups.views import view_of
 from bench.kept_view import KeptView
-from bench.race import CHANGES, ROUNDS, SIZES, WARM_UP, Race, race, report
+from bench.race import CHANGES, ROUNDS, SIZES, WARM_UP, Race, is_contestant, is_workload, race, report
 from bench.sales import Sales
 
 GROUPED = ("fold", "slice", "latest")
@@ -24,6 +24,9 @@ KINDS = {SMALL: GROUPED, MEDIUM: ("row", *GROUPED, "fold, auto"), LARGE: GROUPED
 
 SALES_PER_PRODUCT = 10
 ARRANGED_EPOCHS = 20
+ARRANGEMENT, PIPELINES = "arrangement", "pipelines"
+"""The parts beside the sizes; they take part as workloads. The pipelines need the largest upstream's fold."""
+
 _WARM_UP_ROWS = 200_000
 
 
@@ -31,10 +34,12 @@ def main(console: Console) -> None:
     """Measure everything, and report."""
     with race(console) as running:
         _warm_up(running)
-        _arranged(running)
+        if is_workload(ARRANGEMENT):
+            _arranged(running)
         loaded = list(_loaded(running))
         _followed(running, loaded)
-        running.pipelines(next(view for size, _, view in loaded if (size, view.kind) == (LARGE, "fold")), LARGE)
+        if is_workload(PIPELINES):
+            running.pipelines(next(view for size, _, view in loaded if (size, view.kind) == (LARGE, "fold")), LARGE)
     report(console, "groups", running.figures, TARGETS, GROUPED)
 
 
@@ -49,7 +54,7 @@ def _sales(running: Race, name: str, rows: int) -> Sales:
 def _warm_up(running: Race) -> None:
     """Let the session do everything once that is measured."""
     sales = _sales(running, "warm_up", _WARM_UP_ROWS)
-    for number, kind in enumerate(KINDS[MEDIUM], 1):
+    for number, kind in enumerate(filter(is_contestant, KINDS[MEDIUM]), 1):
         view = view_of(kind, sales.path)
         running.load(view, WARM_UP)
         sales.change(running.spark, 200, number)
@@ -70,8 +75,11 @@ def _arranged(running: Race) -> None:
 
 def _loaded(running: Race) -> Iterator[tuple[str, Sales, KeptView]]:
     for size, rows in SIZES.items():
+        kinds = [*filter(is_contestant, KINDS[size])] if is_workload(size) else []
+        if not kinds:
+            continue
         sales = _sales(running, size, rows)
-        for kind in KINDS[size]:
+        for kind in kinds:
             view = view_of(kind, sales.path)
             running.load(view, size)
             yield size, sales, view
