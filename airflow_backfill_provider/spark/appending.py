@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.location import is_local
@@ -59,17 +59,28 @@ def append_by_delta(rows: DataFrame, location: str, transaction: AppendTransacti
     )
 
 
+def plain_here(
+    spark: SparkSession, location: str, storage_options: Mapping[str, str] | None = None
+) -> PlainTable | None:
+    """
+    Return a table if this process can change its log itself; ``None`` if Delta's own writer has to write to it.
+
+    :param location: the table's canonical location.
+    """
+    if not (is_local(location) and _runs_here(spark) and _may_write(location)):
+        return None
+    return open_plain(location, storage_options)
+
+
 def _plain(rows: DataFrame, location: str, storage_options: Mapping[str, str] | None) -> PlainTable | None:
     """Return the table if the rows' files can be added to it; ``None`` if Delta's writer has to append the rows."""
-    if not (is_local(location) and _runs_here(rows) and _may_write(location)):
-        return None
-    table = open_plain(location, storage_options)
+    table = plain_here(rows.sparkSession, location, storage_options)
     return table if table is not None and table.takes(rows.schema.jsonValue()["fields"]) else None
 
 
-def _runs_here(rows: DataFrame) -> bool:
+def _runs_here(spark: SparkSession) -> bool:
     """Return whether Spark's tasks run on the machine of its driver."""
-    return (rows.sparkSession.conf.get("spark.master", "") or "").startswith("local")
+    return (spark.conf.get("spark.master", "") or "").startswith("local")
 
 
 def _may_write(location: str) -> bool:

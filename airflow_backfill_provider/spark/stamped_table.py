@@ -121,7 +121,7 @@ class StampedTable:
         def write() -> None:
             append_rows(rows, self.path, transaction, staged, self._options)
 
-        self._once(part, identity, barrier, write, may_be_empty=False)
+        self.once(part, identity, barrier, write, may_be_empty=False)
 
     def run(self, statement: str, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
         """
@@ -140,7 +140,7 @@ class StampedTable:
             with _STATEMENTS, self.committing(stamp_for(barrier, part), transaction):
                 self.spark.sql(statement).collect()
 
-        if not self._once(part, identity, barrier, write, may_be_empty=True):
+        if not self.once(part, identity, barrier, write, may_be_empty=True):
             self.append(self.read().limit(0), part, identity, barrier)
 
     def create_once(self, statement: str, identity: ViewIdentity, *, order: int) -> None:
@@ -331,7 +331,7 @@ class StampedTable:
                 f"to the table since epoch {barrier.prev_epoch}; {kind.remedy}"
             )
 
-    def _once(
+    def once(
         self, part: str, identity: ViewIdentity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
     ) -> bool:
         """Write the part unless it is written; return whether the log shows the write, whatever Delta reported."""

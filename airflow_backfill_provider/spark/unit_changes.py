@@ -19,8 +19,9 @@ from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
+from airflow_backfill_provider.spark.placed_rows import KnownRows
 from airflow_backfill_provider.spark.row_hash import row_hash
-from airflow_backfill_provider.spark.small_changes import MOST_KEYS, bytes_of, hash_filter, hash_of
+from airflow_backfill_provider.spark.small_changes import MOST_KEYS, are_few, bytes_of, hash_filter, hash_of
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
@@ -32,8 +33,11 @@ class UnitChanges:
     """
     The rows that a merge gets.
 
-    :param rows: the view's columns, and two of the package's own. In a tombstone, only the unit's columns have values.
+    :param found: the view's columns, some of the package's own, and the places of tombstones, if the view's rows have
+        some. Without places, only the unit's columns have values in a tombstone, and equal rows share one.
+    :param view: the view's columns.
     :param is_tombstone: the name of the flag that a row is a tombstone. Tombstones are of rows that the view has.
+    :param is_first: the name of the flag that a row is the first one of equal rows.
     :param hashed: the name of the column with the hash of the view's row that a tombstone removes.
     :param removed: the number of tombstones.
     :param written: the number of new rows.
@@ -44,8 +48,10 @@ class UnitChanges:
     :param hashes: the hashes of the units that have a tombstone; ``None`` if these are too many for a filter.
     """
 
-    rows: DataFrame
+    found: DataFrame
+    view: StructType
     is_tombstone: str
+    is_first: str
     hashed: str
     removed: int
     written: int
@@ -56,19 +62,26 @@ class UnitChanges:
     hashes: frozenset[int] | None
 
     @property
+    def rows(self) -> DataFrame:
+        """The view's columns, the flag of tombstones and the hash; one tombstone for equal rows."""
+        once = self.found.filter(~F.col(self.is_tombstone) | F.col(self.is_first))
+        return once.select(*map(column, self.view.names), self.is_tombstone, self.hashed)
+
+    @property
     def fresh(self) -> DataFrame:
         """The new rows alone, in the view's columns."""
-        return self.rows.filter(~F.col(self.is_tombstone)).drop(self.is_tombstone, self.hashed)
+        return self.found.filter(~F.col(self.is_tombstone)).select(*map(column, self.view.names))
 
-    def conditions(self, view: StructType) -> list[str]:
-        """
-        Return the conditions on which a row of the view matches a tombstone; see :func:`merge_into`.
+    @property
+    def are_few(self) -> bool:
+        """Whether the driver may hold them."""
+        return are_few(self.removed + self.written, len(self.view), self.value_bytes)
 
-        :param view: the view's columns.
-        """
+    def conditions(self) -> list[str]:
+        """Return the conditions on which a row of the view matches a tombstone; see :func:`merge_into`."""
         same = [f"change.{self.is_tombstone}", *same_keys(list(self.units), self.has_nulls)]
         # Where a unit is one row, its columns are enough, and the others need not be read to find the files.
-        return [*same, f"{row_hash(view, 'view.')} = change.{self.hashed}"] if self.has_several else same
+        return [*same, f"{row_hash(self.view, 'view.')} = change.{self.hashed}"] if self.has_several else same
 
     def filters(self) -> list[str]:
         """Return the condition that leaves out nearly all rows of other units, if one can be made of these."""
@@ -76,55 +89,62 @@ class UnitChanges:
 
 
 @contextmanager
-def unit_changes(old: DataFrame, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
+def unit_changes(old: KnownRows, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
     """
     Compare the rows that units have with those that they shall have, and keep the result for the block.
 
     Rows are compared exactly and with their number. If a unit has two equal rows and shall have one, both are removed
     and one is written.
 
-    :param old: all rows that the units have in the view, in its columns and as of one version.
+    :param old: all rows that the units have in the view, as of one version.
     :param fresh: all rows that the units shall have, with the view's columns.
     :param touched: the units; one without fresh rows is removed. ``None`` if the whole view is one unit.
     """
     units = touched.columns if touched else ()
     own = own_columns(old.columns)
-    is_fresh, is_kept = F.col(own.named(_IS_FRESH)), F.col(own.named(_IS_KEPT))
-    is_tombstone = ~is_fresh & F.col(own.named(_IS_FIRST))
+    is_fresh, is_kept, is_first = (F.col(own.named(name)) for name in (_IS_FRESH, _IS_KEPT, _IS_FIRST))
+    # A merge finds equal rows by one tombstone.
+    is_tombstone = ~is_fresh if old.places else ~is_fresh & is_first
     rows = (
         _compared(old, fresh, units, own)
         .filter(~is_kept & (is_fresh | is_tombstone))
         .select(
             *map(column, old.columns),
+            *(old.places.names if old.places else ()),
             is_tombstone.alias(own.named(_IS_TOMBSTONE)),
-            own.named(_HASH),
-            own.named(_HAS_SEVERAL),
+            *map(own.named, (_IS_FIRST, _HASH, _HAS_SEVERAL)),
         )
         .persist(KEPT)
     )
     try:
-        types = {field.name: field.dataType.simpleString() for field in old.schema.fields}
-        found = _Found(rows, own, TableSchema.of(old.schema.json()).types, {unit: types[unit] for unit in units})
-        yield found.measured(is_small=touched is not None and touched.number <= MOST_KEYS)
+        view = old.schema
+        types = {field.name: field.dataType.simpleString() for field in view.fields}
+        found = _Found(rows, view, own, {unit: types[unit] for unit in units})
+        # Whoever knows the places needs no filter.
+        is_small = old.places is None and touched is not None and touched.number <= MOST_KEYS
+        yield found.measured(is_small=is_small)
     finally:
         rows.unpersist()
 
 
-def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnColumns) -> DataFrame:
+def _compared(old: KnownRows, fresh: DataFrame, units: Sequence[str], own: OwnColumns) -> DataFrame:
     """Return the rows of both sides, and for each whether the view has it as often as it shall have it."""
-    flag, hashed = own.named(_IS_FRESH), own.named(_HASH)
+    flag, hashed, view = own.named(_IS_FRESH), own.named(_HASH), old.schema
+    places = {name: old.rows.schema[name].dataType for name in (old.places.names if old.places else ())}
 
     def side(rows: DataFrame, *, is_fresh: bool) -> DataFrame:
+        # Without its place, a row that goes is known by its hash, so its values would be moved and sorted for nothing.
+        has_values = is_fresh or places
         return rows.select(
-            # A row that goes is known by its hash, so its values would be moved and sorted for nothing.
             *(
                 column(field.name)
-                if is_fresh or field.name in units
+                if has_values or field.name in units
                 else F.lit(None).cast(field.dataType).alias(field.name)
-                for field in old.schema.fields
+                for field in view.fields
             ),
             F.lit(is_fresh).alias(flag),
-            F.expr(row_hash(old.schema)).alias(hashed),
+            F.expr(row_hash(view)).alias(hashed),
+            *(F.lit(None).cast(kind).alias(name) if is_fresh else column(name) for name, kind in places.items()),
         )
 
     # A view that is one unit may be large, so its rows are divided by what they are compared by.
@@ -132,7 +152,7 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
     of_unit, of_row = Window.partitionBy(*keys), Window.partitionBy(*keys, hashed)
     several = F.count_if(~F.col(flag)).over(of_unit) > 1 if units else F.lit(True)
     number = F.row_number().over(of_row.orderBy(flag))
-    sides = side(old, is_fresh=False).unionAll(side(fresh, is_fresh=True))
+    sides = side(old.rows, is_fresh=False).unionAll(side(fresh, is_fresh=True))
     return sides.repartition(*keys).withColumns(
         {
             own.named(_IS_KEPT): F.count_if(flag).over(of_row) == F.count_if(~F.col(flag)).over(of_row),
@@ -147,14 +167,14 @@ class _Found:
     """
     The rows of :class:`UnitChanges` before they are looked at.
 
+    :param view: the view's columns.
     :param own: the names of the package's own columns.
-    :param types: the view's columns and their types, as Delta writes them.
     :param units: the columns of a unit, and their types in Spark's SQL.
     """
 
     rows: DataFrame
+    view: StructType
     own: OwnColumns
-    types: Mapping[str, str]
     units: Mapping[str, str]
 
     def measured(self, *, is_small: bool) -> UnitChanges:
@@ -163,7 +183,7 @@ class _Found:
         total = self.rows.agg(
             F.count_if(is_tombstone).alias("removed"),
             F.count_if(~is_tombstone).alias("written"),
-            F.sum(bytes_of(self.types)).alias("value_bytes"),
+            F.sum(bytes_of(TableSchema.of(self.view.json()).types)).alias("value_bytes"),
             F.coalesce(F.some(is_tombstone & F.col(own.named(_HAS_SEVERAL))), F.lit(False)).alias("has_several"),
             *([F.collect_set(F.when(is_tombstone, hash_of(self.units))).alias("hashes")] if is_small else []),
             *(
@@ -172,8 +192,10 @@ class _Found:
             ),
         ).collect()[0]
         return UnitChanges(
-            rows=self.rows.drop(own.named(_HAS_SEVERAL)),
+            found=self.rows,
+            view=self.view,
             is_tombstone=own.named(_IS_TOMBSTONE),
+            is_first=own.named(_IS_FIRST),
             hashed=own.named(_HASH),
             removed=total["removed"],
             written=total["written"],

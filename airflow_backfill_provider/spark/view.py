@@ -35,7 +35,8 @@ from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
 from airflow_backfill_provider.spark.merging import REMOVE, insert_of, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges
-from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_if_few, key_filter
+from airflow_backfill_provider.spark.placed_rows import KnownRows, replace_placed
+from airflow_backfill_provider.spark.small_changes import MOST_KEYS, MOST_ROWS_OF_A_TASK, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.spark.stamps import (
@@ -279,14 +280,15 @@ class MaterializedView:
         if self.table.is_written(part, identity, barrier):
             return None
         # Until the part is written, every attempt finds what the epoch's earlier writes left.
-        view = self.table.read_at(self.table.log.newest().version)
+        view = KnownRows.of(self.table, self.table.log.newest().version)
         units = TouchedUnits.of(touched, unit_columns) if unit_columns else None
-        self.replace_known(units.rows_in(view) if units else view, fresh, units, part, identity, barrier)
+        old = view.among(units.rows_in(view.rows)) if units else view
+        self.replace_known(old, fresh, units, part, identity, barrier)
         return 1 if units is None else units.number
 
     def replace_known(
         self,
-        old: DataFrame,
+        old: KnownRows,
         fresh: DataFrame,
         units: TouchedUnits | None,
         part: str,
@@ -300,7 +302,11 @@ class MaterializedView:
             found unwritten. Rows that came later would stay.
         :param units: the units; ``None`` if the whole view is one unit.
         """
+        if units is None or units.number > MOST_ROWS_OF_A_TASK:
+            old = old.without_places()
         with unit_changes(old, fresh, units) as changes:
+            if changes.are_few and replace_placed(self.table, changes.found, old, part, identity, barrier):
+                return
             if not changes.removed:
                 self.table.append(changes.fresh, part, identity, barrier)
                 return
@@ -308,7 +314,7 @@ class MaterializedView:
                 self.table,
                 broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
                 [
-                    *changes.conditions(old.schema),
+                    *changes.conditions(),
                     *(units.within("view.") if units else ()),
                     *(changes.filters() if self._has_deletion_vectors() else ()),
                 ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BARRIER = "tests/unit/core/epoch/test_barrier.py"
 ADDED_FILES = "tests/unit/lake/log/test_added_files.py"
+REPLACED_ROWS = "tests/unit/lake/log/test_replaced_rows.py"
 APPEND_ONLY = "tests/integration/engine/test_append_only.py"
 APPENDED_COMMITS = "tests/unit/sources/append_only/test_commits.py"
 APPENDING = "tests/integration/engine/test_appending.py"

@@ -134,6 +134,7 @@ WITHOUT = {
     "spark/row_units.py": on_spark("test_unit_arrangement"),
     "spark/shallow_rows.py": on_spark("test_warm_engine"),
     "spark/staged_files.py": on_spark("test_appending"),
+    "spark/placed_rows.py": on_spark("test_placed_rows"),
     "spark/touched_units.py": on_spark("test_unit_changes"),
     "spark/unit_changes.py": on_spark("test_unit_changes"),
     "spark/whole_view.py": on_spark("test_full_refresh"),

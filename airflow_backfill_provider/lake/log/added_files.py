@@ -117,13 +117,18 @@ def _attempt(
         ),
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=False),
     )
-    if table.version() % expected.checkpoint_interval == 0:
-        _checkpoint(table, location)
+    write_due_checkpoint(table, location, expected)
     return True
 
 
-def _checkpoint(table: DeltaTable, location: str) -> None:
-    """Write a checkpoint as often as Delta does, which is more often than deltalake does; a failure postpones it."""
+def write_due_checkpoint(table: DeltaTable, location: str, expected: PlainTable) -> None:
+    """
+    Write a checkpoint as often as Delta does, which is more often than deltalake does; a failure postpones it.
+
+    :param table: the table at the version that was committed.
+    """
+    if table.version() % expected.checkpoint_interval:
+        return
     try:
         with storage_errors(location):
             table.create_checkpoint()

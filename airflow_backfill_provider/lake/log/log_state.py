@@ -8,7 +8,7 @@ entries as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,9 @@ from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 _OF_FILE = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
 """The fields of a file's entry that reading it needs; statistics, for example, do not matter."""
+
+WITH_STATISTICS = (*_OF_FILE, "stats")
+"""The fields of a file's entry that a new entry of the same file needs."""
 
 Action = dict[str, Any]
 
@@ -40,11 +43,13 @@ class LogState:
     :param files: path, as the log has it → the file's entry.
     :param protocol: the newest entry of the protocol; empty if the log has none.
     :param metadata: the newest entry of the metadata; empty if the log has none.
+    :param fields: the fields of a file's entry to keep.
     """
 
     files: dict[str, Action] = field(default_factory=dict)
     protocol: Action = field(default_factory=dict)
     metadata: Action = field(default_factory=dict)
+    fields: Sequence[str] = _OF_FILE
 
     def apply(self, actions: Iterable[Mapping[str, Any]]) -> None:
         """Apply the entries of one commit, or of a checkpoint."""
@@ -53,48 +58,49 @@ class LogState:
             if removed := action.get("remove"):
                 self.files.pop(removed["path"], None)
             if file := action.get("add"):
-                added[file["path"]] = {name: file[name] for name in _OF_FILE if file.get(name) is not None}
+                added[file["path"]] = {name: file[name] for name in self.fields if file.get(name) is not None}
             self.protocol = action.get("protocol") or self.protocol
             self.metadata = action.get("metaData") or self.metadata
         # A commit that changes a deletion vector removes the file and adds it again, in any order.
         self.files |= added
 
 
-def log_state(log: DeltaLog, version: int) -> LogState:
+def log_state(log: DeltaLog, version: int, fields: Sequence[str] = _OF_FILE) -> LogState:
     """
     Read a version of a table from its log.
 
     :param log: the table's log.
+    :param fields: the fields of a file's entry to return.
     :raises OSError: if the log cannot be read, or begins after the version.
     :raises ValueError: if an entry is invalid.
     """
-    state = LogState()
+    state = LogState(fields=fields)
     checkpoint, paths = log.files().newest_checkpoint(version)
     for path in paths:
-        state.apply(_of_checkpoint(log, path))
+        state.apply(_of_checkpoint(log, path, fields))
     for commit in range(checkpoint + 1, version + 1):
         state.apply(_of_lines(log.lines(commit)))
     return state
 
 
-def _of_checkpoint(log: DeltaLog, path: str) -> Iterator[Mapping[str, Any]]:
+def _of_checkpoint(log: DeltaLog, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     if path.endswith(".json"):
         actions: Iterable[Mapping[str, Any]] = _of_lines(log.content(path).split(b"\n"))
     else:
-        actions = _of_parquet(log, path)
+        actions = _of_parquet(log, path, fields)
     for action in actions:
         yield action
         if sidecar := action.get("sidecar"):
-            yield from _of_parquet(log, f"_delta_log/_sidecars/{sidecar['path']}")
+            yield from _of_parquet(log, f"_delta_log/_sidecars/{sidecar['path']}", fields)
 
 
 def _of_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     return (json.loads(line) for line in lines if line.strip())
 
 
-def _of_parquet(log: DeltaLog, path: str) -> Iterator[Mapping[str, Any]]:
+def _of_parquet(log: DeltaLog, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     with log.storage.open_input_file(path) as source:
-        wanted = [f"add.{name}" for name in _OF_FILE]
+        wanted = [f"add.{name}" for name in fields]
         rows = StoredParquet(source).read([*wanted, "protocol", "metaData", "sidecar.path"])
     for kind in rows.column_names:
         column = rows.column(kind)

@@ -15,7 +15,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.scan.decimals import is_decimal
-from airflow_backfill_provider.lake.log.schemas import type_name
+from airflow_backfill_provider.lake.log.schemas import HIDDEN, type_name
 
 _FEATURES = frozenset(
     {"appendOnly", "changeDataFeed", "checkConstraints", "deletionVectors", "invariants", "timestampNtz"}
@@ -46,6 +46,9 @@ _PROPERTIES = frozenset(
 )
 """The properties of Delta that ask nothing of new data files, or only statistics, which :class:`PlainTable` has."""
 
+_METADATA = frozenset({"comment", HIDDEN})
+"""What a column may say of itself that asks nothing of its values."""
+
 _DEFAULT_INDEXED = 32
 _DEFAULT_CHECKPOINT_INTERVAL = 10
 
@@ -66,12 +69,21 @@ class PlainTable:
     :param fields: the columns, as Delta's schema has them.
     :param indexed: how many columns have statistics, with nested fields counted; negative for all.
     :param checkpoint_interval: the number of versions from one checkpoint to the next.
+    :param hides_rows: whether its rows may be removed by deletion vectors.
+    :param has_feed: whether it has a change data feed.
     """
 
     table_id: str
     fields: Sequence[Mapping[str, Any]]
     indexed: int
     checkpoint_interval: int
+    hides_rows: bool
+    has_feed: bool
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether no column has nested values."""
+        return all(isinstance(field["type"], str) for field in self.fields)
 
     def takes(self, fields: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether rows have exactly the table's columns in their order; ``fields`` as Delta's schema has it."""
@@ -97,12 +109,18 @@ def plain_table(table: DeltaTable) -> PlainTable | None:
         fields=fields,
         indexed=int(metadata.configuration.get("delta.dataSkippingNumIndexedCols", _DEFAULT_INDEXED)),
         checkpoint_interval=int(metadata.configuration.get("delta.checkpointInterval", _DEFAULT_CHECKPOINT_INTERVAL)),
+        hides_rows=_is_true(metadata.configuration.get("delta.enableDeletionVectors")),
+        has_feed=_is_true(metadata.configuration.get("delta.enableChangeDataFeed")),
     )
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").lower() == "true"
 
 
 def _is_plain(field: Mapping[str, Any]) -> bool:
     """Return whether a column or a nested field may have any value of its type."""
-    return bool(field["nullable"]) and {"comment"}.issuperset(field["metadata"]) and _is_plain_type(field["type"])
+    return bool(field["nullable"]) and _METADATA.issuperset(field["metadata"]) and _is_plain_type(field["type"])
 
 
 def _is_plain_type(kind: Any) -> bool:

@@ -21,6 +21,7 @@ from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.writer import SliceWriter
+from airflow_backfill_provider.spark.placed_rows import KnownRows
 from airflow_backfill_provider.spark.stamps import CHANGES
 
 _OF_STATE = {HIDDEN: True, "comment": "state of the row's group, and no column of the query: do not read it"}
@@ -63,7 +64,7 @@ class FoldWriter(SliceWriter):
         # This comes second: then the version is from before the epoch's own write, and nothing is added twice.
         if view.table.is_written(CHANGES, identity, barrier):
             return None
-        folded, base = self._folded(), view.table.read_at(version)
+        folded, known = self._folded(), KnownRows.of(view.table, version)
         schema = self.schema()
         names, outputs = schema.names, self._slices.outputs_in(schema)
 
@@ -76,9 +77,10 @@ class FoldWriter(SliceWriter):
         step = FoldedStep(folded.fold, whole, folded.grouped, folded.finished)
         with self._possible(), self._rows.images(changes, barrier) as images:
             old, new = folded.rows_of(images.old), folded.rows_of(images.new)
-            with step.touched(old, new, base, read) as touched:
+            with step.touched(old, new, known.rows, read) as touched:
                 units = touched.units.named(outputs) if touched.units else None
-                view.replace_known(touched.old, touched.fresh.toDF(*names), units, CHANGES, identity, barrier)
+                held, fresh = known.among(touched.old), touched.fresh.toDF(*names)
+                view.replace_known(held, fresh, units, CHANGES, identity, barrier)
                 reads_all = images.reads_all or touched.number_lost
                 return UnitWork(
                     technique=self._query.technique, units=touched.number, rows_read=None if reads_all else 0

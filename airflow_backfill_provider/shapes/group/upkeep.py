@@ -12,7 +12,7 @@ FOLDED = Upkeep(
     reason="changes are added to the state of their groups, in hidden columns of the view",
     reads="the changes and the state of the touched groups; and all rows of the upstream, if a group loses its least "
     "or greatest value",
-    writes="the rows of touched groups that differ, in one merge",
+    writes="the rows of touched groups that differ, in one commit",
     reads_all=False,
     cost=FOLD,
 )
@@ -43,6 +43,6 @@ def sliced(because: str, *, is_global: bool, cost: str) -> Upkeep:
         technique="slice",
         reason=f"the groups that changes touch are computed anew, because {because}",
         reads="the changes, and all rows of the upstream again to find those of the touched groups",
-        writes="the rows of touched groups that differ, in one merge",
+        writes="the rows of touched groups that differ, in one commit",
         cost=cost,
     )

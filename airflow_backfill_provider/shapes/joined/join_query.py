@@ -21,7 +21,7 @@ _UPKEEP = Upkeep(
     technique="unit",
     reason="the rows of the lead that a change of any table affects are joined anew",
     reads="the changes; the tables that are joined; and all rows of the lead, if another table has changes",
-    writes="the rows of affected leads that differ, in one merge",
+    writes="the rows of affected leads that differ, in one commit",
 )
 
 

@@ -27,7 +27,7 @@ _UPKEEP = Upkeep(
     technique="unit",
     reason="what each branch gives for the rows of its lead that a change affects is computed anew",
     reads="the changes of all upstreams; and all rows of a branch's lead, if a table that it is joined with changed",
-    writes="the rows that differ, of all branches in one merge",
+    writes="the rows that differ, of all branches in one commit",
     reads_all=False,
 )
 

@@ -215,7 +215,7 @@ def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
         """Writes nothing, like Delta for a transaction that it has seen."""
 
         def append(self, rows: Any, part: str, identity: Any, barrier: Any, facts: Any = None) -> None:
-            self._once(part, identity, barrier, lambda: None, may_be_empty=False)
+            self.once(part, identity, barrier, lambda: None, may_be_empty=False)
 
     cleaned = Skipping(cast("SparkSession", None), str(log.folder / "cleaned"), VIEW_TABLE)
     with pytest.raises(
@@ -237,7 +237,7 @@ def once(log: Log, *attempts: Callable[[], None], may_be_empty: bool = False) ->
     def write() -> None:
         left.pop(0)()
 
-    written = log.table._once(CHANGES, IDENTITY, barrier_of(2), write, may_be_empty=may_be_empty)
+    written = log.table.once(CHANGES, IDENTITY, barrier_of(2), write, may_be_empty=may_be_empty)
     return written, len(attempts) - len(left)
 
 

@@ -1,0 +1,322 @@
+"""
+Replaces a few rows of a plain local Delta table in one commit, if it is known where the removed rows lie.
+
+Delta's MERGE reads the touched files three times to find that out, and runs some twenty jobs of Spark. Here, the
+removed rows get into deletion vectors, and the new ones into a file. Where the table has a change feed, both are also
+in a file of changes, as a MERGE writes it; otherwise a reader of the feed would read the touched files whole.
+
+The commit is exactly the one after the version that the rows were found in, or there is none. So no other writer's
+commit lies between, neither one of the same transaction nor one that moves the rows to other files.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.scan.decimals import digits_of
+from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
+from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.log_state import WITH_STATISTICS, Action, log_state
+from airflow_backfill_provider.lake.log.plain_tables import PlainTable, plain_table
+from airflow_backfill_provider.lake.log.uncommitted import LOG
+from airflow_backfill_provider.lake.log.written_statistics import statistics_of
+from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
+
+_CHANGE_FOLDER, _CHANGE_TYPE = "_change_data", "_change_type"
+
+_NO_LINK = frozenset({errno.EEXIST, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""The errors of a link that say that there is none: the name is taken, or the file system has no links."""
+
+_MOST_HIDDEN = 1_000_000
+"""The most hidden rows of a file that are read into memory."""
+
+_TYPES: Mapping[str, pa.DataType] = {
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "date": pa.date32(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "short": pa.int16(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+"""The types as Delta and as Arrow write them; decimals are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """
+    Rows that go, and rows that come.
+
+    :param places: the name of a data file → the numbers of its rows that go.
+    :param removed: the rows that go, in the table's columns.
+    :param written: the rows that come.
+    """
+
+    places: Mapping[str, set[int]]
+    removed: pa.Table
+    written: pa.Table
+
+
+def replace_rows(
+    location: str, replacement: Replacement, expected: PlainTable, version: int, transaction: AppendTransaction
+) -> bool:
+    """
+    Replace rows of a local table, unless it has moved on.
+
+    :param expected: the table as it was when the rows were found.
+    :param version: the version in which the rows lie at their places.
+    :returns: whether the rows are replaced. If not, nobody refers to the files that were written.
+    :raises StorageUnavailableError: if its storage does not answer; then the rows may be replaced.
+    """
+    try:
+        with storage_errors(location):
+            return _replace(location, replacement, expected, version, transaction)
+    except DeltaError as error:
+        raise EpochFailedError(
+            f"rows could not be replaced in the Delta table at {location} ({one_line(error)}); run the epoch again"
+        ) from error
+
+
+def _replace(
+    location: str, replacement: Replacement, expected: PlainTable, version: int, transaction: AppendTransaction
+) -> bool:
+    table = DeltaTable(location)
+    seen = table.transaction_version(transaction.name)
+    if table.version() != version or (seen is not None and seen >= transaction.version):
+        return False
+    if plain_table(table) != expected:
+        return False
+    found = _touched(location, version, replacement.places)
+    if found is None:
+        return False
+    new, log = _NewFiles(Path(location)), Path(location, LOG)
+    committed: bool | None = None
+    try:
+        actions = [
+            _info(replacement, version, transaction),
+            _transaction(transaction),
+            *new.of(replacement, found, expected),
+        ]
+        reached(CrashPoint.BEFORE_FILES_COMMIT)
+        committed = _commit(log, version + 1, actions)
+    finally:
+        # After an error the commit may be there all the same, and needs its files.
+        if committed is False or (committed is None and not (log / _name_of(version + 1)).exists()):
+            new.remove()
+    if committed:
+        table.update_incremental()
+        write_due_checkpoint(table, location, expected)
+    return committed
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """
+    A data file that rows go from.
+
+    :param entry: its entry in the log.
+    :param rows: how many rows it has, hidden ones included.
+    :param hidden: all of them that are hidden afterwards.
+    """
+
+    entry: Action
+    rows: int
+    hidden: set[int]
+
+
+def _touched(location: str, version: int, places: Mapping[str, set[int]]) -> list[_File] | None:
+    """Return the files that rows go from; ``None`` if the log does not have each once, with the rows still there."""
+    if not places:
+        return []
+    named: dict[str, list[Action]] = {}
+    for path, entry in log_state(DeltaLog(location), version, WITH_STATISTICS).files.items():
+        named.setdefault(PurePosixPath(unquote(path)).name, []).append(entry)
+    found = []
+    for name, rows in places.items():
+        entries = named.get(name, [])
+        if len(entries) != 1:
+            return None
+        file = _with_hidden(Path(location), entries[0], rows)
+        if file is None:
+            return None
+        found.append(file)
+    return found
+
+
+def _with_hidden(table: Path, entry: Action, rows: set[int]) -> _File | None:
+    try:
+        total = json.loads(entry.get("stats") or "{}").get("numRecords")
+        vector = entry.get("deletionVector")
+        if vector and vector["cardinality"] > _MOST_HIDDEN:
+            return None
+        before = hidden_rows(table, vector) if vector else set()
+    except (ValueError, OSError):
+        return None
+    if not isinstance(total, int) or max(rows, default=0) >= total or before & rows:
+        return None
+    return _File(entry, total, before | rows)
+
+
+class _NewFiles:
+    """The files of a commit."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._written: list[Path] = []
+
+    def of(self, replacement: Replacement, touched: list[_File], table: PlainTable) -> Iterator[Action]:
+        """Write the files, and yield the entries of the log."""
+        now, schema = _now(), pa.schema([(field["name"], _arrow_type(field["type"])) for field in table.fields])
+        gone, come = replacement.removed.cast(schema), replacement.written.cast(schema)
+        kept = {file.entry["path"]: file.hidden for file in touched if len(file.hidden) < file.rows}
+        vectors: Mapping[str, Any] = {}
+        if kept:
+            written, vectors = write_hidden_rows(self._table, kept)
+            self._written.append(written)
+        for file in touched:
+            yield _removal(file.entry, now)
+        for file in touched:
+            if vector := vectors.get(file.entry["path"]):
+                yield _with_vector(file.entry, vector)
+        if come.num_rows:
+            footer, entry = self._file(f"part-00000-{uuid.uuid4()}-c000.snappy.parquet", come)
+            statistics = statistics_of(footer, table.fields, table.indexed)
+            yield {"add": {**entry, "modificationTime": now, "dataChange": True, "stats": statistics}}
+        if table.has_feed and gone.num_rows:
+            changes = [
+                rows.append_column(_CHANGE_TYPE, pa.array([kind] * rows.num_rows, pa.string()))
+                for rows, kind in ((gone, "delete"), (come, "insert"))
+            ]
+            (self._table / _CHANGE_FOLDER).mkdir(exist_ok=True)
+            name = f"{_CHANGE_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"
+            _, entry = self._file(name, pa.concat_tables(changes))
+            yield {"cdc": {**entry, "dataChange": False}}
+
+    def _file(self, name: str, rows: pa.Table) -> tuple[pq.FileMetaData, Action]:
+        path = self._table / name
+        self._written.append(path)
+        # Spark takes a schema of Arrow's for no more than a text.
+        pq.write_table(rows, path, compression="snappy", store_schema=False, coerce_timestamps="us")
+        return pq.read_metadata(path), {"path": name, "partitionValues": {}, "size": path.stat().st_size}
+
+    def remove(self) -> None:
+        """Remove the files, which are certainly not part of the table."""
+        for path in self._written:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _removal(entry: Action, now: int) -> Action:
+    vector = {"deletionVector": entry["deletionVector"]} if "deletionVector" in entry else {}
+    return {
+        "remove": {
+            "path": entry["path"],
+            "deletionTimestamp": now,
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": entry["size"],
+            **vector,
+        }
+    }
+
+
+def _with_vector(entry: Action, vector: Mapping[str, Any]) -> Action:
+    # Of rows that are hidden, statistics are bounds, and no longer values that the file has.
+    statistics = {**json.loads(entry["stats"]), "tightBounds": False}
+    return {
+        "add": {
+            **entry,
+            "partitionValues": {},
+            "dataChange": True,
+            "stats": json.dumps(statistics),
+            "deletionVector": vector,
+        }
+    }
+
+
+def _transaction(transaction: AppendTransaction) -> Action:
+    return {
+        "txn": {
+            "appId": transaction.name,
+            "version": transaction.version,
+            "lastUpdated": _now(),
+        }
+    }
+
+
+def _info(replacement: Replacement, version: int, transaction: AppendTransaction) -> Action:
+    metrics = {
+        "numTargetRowsDeleted": str(replacement.removed.num_rows),
+        "numTargetRowsInserted": str(replacement.written.num_rows),
+    }
+    return {
+        "commitInfo": {
+            "timestamp": _now(),
+            "operation": "MERGE",
+            "operationParameters": {},
+            "readVersion": version,
+            "isolationLevel": "Serializable",
+            "isBlindAppend": False,
+            "operationMetrics": metrics,
+            "userMetadata": transaction.user_metadata,
+            "engineInfo": "airflow-backfill-provider",
+            "txnId": str(uuid.uuid4()),
+        }
+    }
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _arrow_type(kind: str) -> pa.DataType:
+    return _TYPES[kind] if kind in _TYPES else pa.decimal128(*digits_of(kind))
+
+
+def _name_of(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def _commit(log: Path, version: int, actions: list[Action]) -> bool:
+    """Write a commit whole, unless there is one of this version, or the file system cannot tell."""
+    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
+    try:
+        with draft.open("x", encoding="utf-8") as file:
+            file.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            # It fails if the name is taken. To rename the file would replace the other one.
+            os.link(draft, log / _name_of(version))
+        except OSError as error:
+            if error.errno in _NO_LINK:
+                return False
+            raise
+        return True
+    finally:
+        with suppress(OSError):
+            draft.unlink()

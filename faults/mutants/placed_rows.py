@@ -1,0 +1,47 @@
+"""Mistakes in the commit that replaces rows of a view at their places."""
+
+from __future__ import annotations
+
+from faults.mutants.killers import REPLACED_ROWS
+from faults.mutants.mutant import Mutant
+
+_FILE = "airflow_backfill_provider/lake/log/replaced_rows.py"
+
+MUTANTS = (
+    Mutant(
+        name="rows-shown-again",
+        breaks="A row that an earlier epoch removed is in the view again.",
+        invariant="I1",
+        file=_FILE,
+        old="return _File(entry, total, before | rows)",
+        new="return _File(entry, total, rows)",
+        killers=(f"{REPLACED_ROWS}::test_rows_that_were_hidden_before_stay_hidden",),
+    ),
+    Mutant(
+        name="commit-replaced",
+        breaks="The commit of another writer at the same version is lost.",
+        invariant="I1",
+        file=_FILE,
+        old="os.link(draft, log / _name_of(version))",
+        new="os.replace(draft, log / _name_of(version))",
+        killers=(f"{REPLACED_ROWS}::test_another_commit_at_the_last_moment_wins",),
+    ),
+    Mutant(
+        name="rows-replaced-twice",
+        breaks="A delayed attempt replaces rows that a later epoch wrote.",
+        invariant="I2",
+        file=_FILE,
+        old="if table.version() != version or (seen is not None and seen >= transaction.version):",
+        new="if table.version() != version:",
+        killers=(f"{REPLACED_ROWS}::test_nothing_is_written_if",),
+    ),
+    Mutant(
+        name="removed-rows-in-no-feed",
+        breaks="A view on the view keeps what came of rows that are gone.",
+        invariant="I7",
+        file=_FILE,
+        old="if table.has_feed and gone.num_rows:",
+        new="if table.has_feed and come.num_rows > gone.num_rows:",
+        killers=(f"{REPLACED_ROWS}::test_rows_go_and_come_in_one_commit",),
+    ),
+)
