@@ -76,6 +76,12 @@ class Coefficients:
     row: float
     change: float
 
+    @property
+    def entry(self) -> str:
+        """These as a value of ``EPOCH_COSTS`` in ``core/refresh_cost.py``; what is measured below zero is none."""
+        fixed, row, change = (max(value, 0.0) for value in (self.fixed, self.row, self.change))
+        return f"EpochCost(fixed={round(fixed, -5):_.0f}, row={row:.3f}, change={change:.0f})"
+
 
 def coefficients(results: Any, kind: str, changes: Mapping[str, int], rows: Mapping[str, int]) -> Coefficients:
     """

@@ -145,9 +145,7 @@ def report(
     for target in targets:
         verdicts.add_row(*target.row(target.figure(results)))
     console.print(verdicts)
-    costs = Table("", "fixed", "per row", "per change", title="an epoch, in rows that computing all reads meanwhile")
+    console.print("an epoch in rows that computing all reads meanwhile, for EPOCH_COSTS of core/refresh_cost.py:")
     for kind in kinds:
-        cost = coefficients(results, kind, CHANGES, SIZES)
-        costs.add_row(kind, f"{cost.fixed:,.0f}", f"{cost.row:.3f}", f"{cost.change:.1f}")
-    console.print(costs)
+        console.print(f"  {kind}: {coefficients(results, kind, CHANGES, SIZES).entry}")
     console.print(f"every figure: {path}")

@@ -271,7 +271,8 @@ LOG_COLUMNS = {
     "mutations": "changes of the settings that take effect with the barrier",
     "requested_by": "who requested the barrier",
     "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
-    "upstream_output_row_count": "net changes that passed the position filter, before the query's filter",
+    "upstream_output_row_count": "net changes that passed the position filter, before the query's filter; and of "
+    "several upstreams, the changed rows of those that do not lead",
     "watermark": "commit time of the window's `to_offset`",
     "seconds": "wall-clock seconds of the attempt that reported or committed; for parallel parts, those of the slowest",
     "at": "when it was pinned, reported, committed or given up, or when the attempt failed",

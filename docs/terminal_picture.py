@@ -22,7 +22,8 @@ from rich.text import Text
 from airflow_backfill_provider.cli.views import LiveView, show_status
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.core.status.job_status import JobCondition, JobStatus, VnodeCounts
+from airflow_backfill_provider.core.status.job_condition import JobCondition
+from airflow_backfill_provider.core.status.job_status import JobStatus, VnodeCounts
 from airflow_backfill_provider.core.status.vnode_map import VnodeSpan
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"

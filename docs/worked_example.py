@@ -3,7 +3,7 @@ Run the worked examples of the concepts on real Spark and Delta, and print their
 
 ``python -m docs.worked_example --write`` puts them into the pages, ``--check`` compares them with these. It takes about
 two minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
-Those of ``cdc``, ``source`` and ``snapshot``, in the other modules of this folder, need no Spark.
+Those of ``cdc``, ``source``, ``snapshot`` and joins, in the other modules of this folder, need no Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources.delta.versions import version_of
-from docs import arrangement_example, cdc_example, snapshot_example, source_example
+from docs import arrangement_example, cdc_example, join_example, snapshot_example, source_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
 
@@ -329,6 +329,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, str]:
         **cdc_example.make(),
         **source_example.make(),
         **snapshot_example.make(),
+        **join_example.make(),
     }
 
 

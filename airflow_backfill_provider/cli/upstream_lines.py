@@ -16,11 +16,18 @@ def lag_of_lead(status: JobSummary) -> str:
 
 def lag_of_all(status: JobSummary) -> str:
     """Return how far a view is behind its upstream; of several, behind the one that it is furthest behind."""
-    found = status.upstreams.get(status.furthest_behind)
+    found = status.furthest
     if found is None:
         return lag_of_lead(status)
     lag = _lag(found.lag_versions, found.lag_unit, found.lag_seconds, answers=found.answers)
     return f"{lag} ({status.furthest_behind})" if found.lag_versions or not found.answers else lag
+
+
+def behind_root(seconds: float | None) -> str:
+    """Return how far a view is behind the first upstream of a chain; empty if that is unknown."""
+    if seconds is None:
+        return ""
+    return f" ({f'at most {text.duration(seconds)} behind' if seconds else 'as new as'} the chain's first upstream)"
 
 
 def upstream_lines(status: JobSummary) -> Iterator[tuple[str, str]]:
@@ -40,6 +47,8 @@ def _parts(upstream: UpstreamStatus) -> Iterator[str]:
         yield f"lag {_lag(upstream.lag_versions, upstream.lag_unit, upstream.lag_seconds, answers=True)}"
     if upstream.headroom_hours is not None:
         yield f"headroom {text.duration(upstream.headroom_hours * 3600)}"
+    if upstream.chain:
+        yield f"view of {' → '.join(map(str, upstream.chain))}{behind_root(upstream.root_lag_seconds)}"
 
 
 def _lag(offsets: int, unit: str, seconds: float | None, *, answers: bool) -> str:

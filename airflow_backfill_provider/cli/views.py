@@ -21,7 +21,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from airflow_backfill_provider.cli.upstream_lines import lag_of_all, lag_of_lead, upstream_lines
+from airflow_backfill_provider.cli.upstream_lines import behind_root, lag_of_all, lag_of_lead, upstream_lines
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
@@ -271,19 +271,12 @@ def show_status(status: JobStatus, console: Console) -> None:
         console.print(f"{'warning':<12}{warning}")
 
 
-def _behind_root(status: JobStatus) -> str:
-    """Return how far a view is behind the first upstream of its chain; empty if that is unknown."""
-    if status.root_lag_seconds is None:
-        return ""
-    behind = f"at most {text.duration(status.root_lag_seconds)} behind" if status.root_lag_seconds else "as new as"
-    return f" ({behind} the chain's first upstream)"
-
-
 def _optional_lines(status: JobStatus) -> dict[str, str]:
     """Return the lines about what not every job has."""
     lines = {}
     if status.chain:
-        lines["chain"] = f"{' → '.join([*map(str, status.chain), status.name])}{_behind_root(status)}"
+        chained = " → ".join([*map(str, status.chain), status.name])
+        lines["chain"] = f"{chained}{behind_root(status.root_lag_seconds)}"
     if status.replay_epoch:
         takes_all = status.replay_epoch >= MOST_EPOCHS
         rest = "which takes all changes that are left" if takes_all else f"of at most {MOST_EPOCHS}"

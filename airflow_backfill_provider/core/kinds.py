@@ -149,6 +149,11 @@ class JobQuery(Protocol):
         ...
 
     @property
+    def leads(self) -> tuple[str, ...]:
+        """The upstreams whose history is read in chunks: the one that leads, and those that lead further branches."""
+        ...
+
+    @property
     def has_row_units(self) -> bool:
         """Whether the query tells the unit of each row, so that a strategy can read whole units."""
         ...
@@ -295,6 +300,18 @@ def shape_of_job(job: Any) -> JobShape:
 def query_of(job: Any) -> JobQuery:
     """Return a job's query, parsed by its shape."""
     return shape_of_job(job).query(job.query)
+
+
+def further_leads(job: Any) -> tuple[str, ...]:
+    """
+    Return the upstreams of a job that lead branches of its query, beside the one that leads the job.
+
+    :returns: their names in the job's definition, in the order of the query; none for most jobs.
+    """
+    if not job.others:
+        return ()
+    known = {name.lower(): name for name in job.others}
+    return tuple(known[name.lower()] for name in query_of(job).leads if name.lower() in known)
 
 
 def _accepts(shape: JobShape, query: str) -> bool:

@@ -1,9 +1,9 @@
 """
-When computing a whole view of groups costs less than applying the changes: the break-even.
+When computing a whole view costs less than applying the changes: the break-even.
 
 An epoch costs a fixed time, a time for each row of the upstream, and one for each changed row. The cost is given in
 rows: as many as the statement that computes the whole view reads in the same time. Machines differ in their speed, and
-much less in these ratios. ``make bench ARGS=groups`` measures and prints them.
+much less in these ratios. ``make bench ARGS=groups`` and ``ARGS=joins`` measure and print them.
 """
 
 from __future__ import annotations
@@ -31,19 +31,25 @@ class EpochCost:
     change: float
 
 
-FOLD, SLICE, WINDOWS = "fold", "slice", "slice of windows"
+FOLD, SLICE, WINDOWS, JOIN = "fold", "slice", "slice of windows", "join"
 
 EPOCH_COSTS: Mapping[str, EpochCost] = {
     FOLD: EpochCost(fixed=5_900_000, row=0.945, change=76),
     SLICE: EpochCost(fixed=2_300_000, row=0.424, change=19),
     WINDOWS: EpochCost(fixed=4_200_000, row=1.441, change=49),
+    JOIN: EpochCost(fixed=2_300_000, row=0.15, change=40),
 }
 """
-The costs of one run of the benchmark with 20 million rows, by the way in which changes are applied.
+The costs by the way in which changes are applied.
 
-Its tables had deletion vectors, and rows were deleted in every file. Spark's change feed then reads all files, which is
-nearly all of a fold's cost for each row. Changes without deletes cost less.
+Those of groups are of one run of the benchmark with 20 million rows. Its tables had deletion vectors, and rows were
+deleted in every file. Spark's change feed then reads all files, which is nearly all of a fold's cost for each row.
+Changes without deletes cost less. Those of a join are :data:`ESTIMATED`; a changed row is a row of the lead there that
+is joined anew.
 """
+
+ESTIMATED = frozenset({JOIN})
+"""The ways whose costs are estimates that no run has measured yet; ``make bench ARGS=joins`` prints what to write."""
 
 
 def break_even(name: str, rows: int) -> int:
@@ -55,6 +61,11 @@ def break_even(name: str, rows: int) -> int:
     """
     cost = EPOCH_COSTS[name]
     return max(math.ceil(((1 - cost.row) * rows - cost.fixed) / cost.change), 0)
+
+
+def basis(name: str) -> str:
+    """Return by what a cost is known, in words."""
+    return "by an estimate" if name in ESTIMATED else "by the benchmark"
 
 
 def cheaper_refresh(name: str, *, rows: int, changes: int | None) -> PinnedRefresh:

@@ -19,12 +19,19 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
-from airflow_backfill_provider.engine.expected import expected_others, expected_rows, vnode_of, vnode_of_unit
+from airflow_backfill_provider.engine.expected import (
+    expected_further,
+    expected_others,
+    expected_rows,
+    vnode_of,
+    vnode_of_unit,
+)
 from airflow_backfill_provider.shapes import query_of, resolved_query_of, row_units_of
 from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
+from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
 
@@ -47,6 +54,7 @@ class ComparedSides:
     :param reader: reads the upstream.
     :param placed: reads its rows with the columns of positions, if it has none.
     :param others: the readers of the upstreams that are read whole, by their names.
+    :param further: the upstreams that lead further branches, by their names.
     """
 
     spark: SparkSession
@@ -56,6 +64,7 @@ class ComparedSides:
     reader: SourceReader
     placed: Callable[[], DataFrame] | None = None
     others: Mapping[str, SourceReader] = field(default_factory=dict)
+    further: Mapping[str, JobRows] = field(default_factory=dict)
 
     @property
     def units(self) -> Units:
@@ -83,7 +92,10 @@ class ComparedSides:
             columns = [F.col(quote(name)) for name in hashed]
             rows = rows.filter(vnode_of(self.settings, columns, hashed).between(*vnodes))
         query = JobQuery.of(job, query_of(job), self.settings.upstream, self.settings.state_columns)
-        others = expected_others(self.others, self.settings, self.pinned)
+        others = {
+            **expected_others(self.others, self.settings, self.pinned),
+            **expected_further(self.further, self.settings, self.pinned),
+        }
         result = self._hashed(run_query(self.spark, query, rows, others))
         return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
 

@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.engine.lead_changes import LeadChanges, changes_of_leads
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.engine.other_changes import images_of_others
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
@@ -45,6 +46,7 @@ from airflow_backfill_provider.spark.net_changes import (
     with_cleared,
 )
 from airflow_backfill_provider.spark.shallow_rows import shallow
+from airflow_backfill_provider.spark.small_changes import in_one_task_if_few
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.strategies.reader import Chunk
@@ -65,6 +67,8 @@ class EpochEvaluator:
         self._rows = tables.job_rows
         self._net: DataFrame | None = None
         self._images: Mapping[str, DataFrame] = {}
+        self._further: Mapping[str, LeadChanges] = {}
+        self._other_rows = 0
         self._measured: MeasuredChanges = NO_CHANGES
         self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
@@ -81,8 +85,7 @@ class EpochEvaluator:
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
             rows = self._write_parts()
             self._take((stage_of(StageKind.READ_AHEAD),))
-        measured = self._measured
-        return EpochWrites(rows, measured.through, self.seconds, measured.rows_added, work=self._work)
+        return EpochWrites(rows, self._through, self.seconds, self._rows_added, work=self._work)
 
     def apply_changes(self) -> PartWrites:
         """
@@ -92,7 +95,7 @@ class EpochEvaluator:
         """
         with self._guarded("epoch"):
             self._take(changes_stages(self._barrier, counts_chunk=False))
-        return PartWrites({0: self._measured.through}, self.seconds, self._measured.rows_added)
+        return PartWrites({0: self._through}, self.seconds, self._rows_added)
 
     def read_chunk_part(self, part: int) -> PartWrites:
         """
@@ -127,6 +130,19 @@ class EpochEvaluator:
         self._tables.upstream.require_same_history(self._barrier.upstream.end)
         for name, other in self._tables.others.items():
             other.source.require_same_history(self._barrier.window(name).end)
+        for name, lead in self._tables.further.items():
+            lead.source.require_same_history(self._barrier.window(name).end)
+
+    @property
+    def _through(self) -> int:
+        """The number of changes that apply to the view, of all upstreams."""
+        leads = (self._measured, *(found.measured for found in self._further.values()))
+        return sum(measured.through for measured in leads) + self._other_rows
+
+    @property
+    def _rows_added(self) -> int:
+        """The rows that these add to those read before."""
+        return self._measured.rows_added + sum(found.measured.rows_added for found in self._further.values())
 
     @cached_property
     def _old_columns(self) -> tuple[str, ...]:
@@ -173,10 +189,13 @@ class EpochEvaluator:
             if self._measured.some_doubtful:
                 net = shallow(resolve_doubtful(rows, net, barrier.upstream.to_offset), self._opened).persist(KEPT)
                 self._hold(net, measure_changes(rows, net, self._visible))
-            must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
+            repairs = self._tables.settings.repairs_view(barrier)
+            must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
-        self._images = self._opened.enter_context(images_of_others(self._tables, barrier))
+        others = self._opened.enter_context(images_of_others(self._tables, barrier))
+        self._images, self._other_rows = others.images, others.rows
+        self._further = changes_of_leads(self._tables, barrier, self._opened)
 
     def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
         self._opened.callback(net.unpersist)
@@ -225,7 +244,7 @@ class EpochEvaluator:
 
     def _settle(self) -> None:
         rows_read = sum(sum(chunk.count().values()) for chunk in self._chunks.values())
-        present = self._barrier.rows_present(self._since, chunk=rows_read, added=self._measured.rows_added)
+        present = self._barrier.rows_present(self._since, chunk=rows_read, added=self._rows_added)
         self._tables.account.settle(self._barrier, present)
 
     def _write_changes(self) -> None:
@@ -269,12 +288,17 @@ class EpochEvaluator:
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""
-        if self._net is not None and self._measured.through:
-            return Changes(net=self._net.filter(self._visible), measured=self._measured, images=self._images)
-        if not self._images:
+        measured = self._measured
+        if self._net is not None and measured.through:
+            net = in_one_task_if_few(self._net, measured.through + measured.held_back, measured.value_bytes)
+            net = net.filter(self._visible)
+        elif self._images or self._further:
+            net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
+            measured = NO_CHANGES
+        else:
             return None
-        net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
-        return Changes(net=net, measured=NO_CHANGES, images=self._images)
+        further = {name: found.net for name, found in self._further.items()}
+        return Changes(net=net, measured=measured, images=self._images, further=further)
 
     def _keep_changes(self) -> None:
         """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""
@@ -327,12 +351,19 @@ class EpochEvaluator:
         def written() -> None:
             with write.entered(seconds):
                 # Commit a part without rows, too: a part without a commit may be given up.
-                tables, barrier = self._tables, self._barrier
-                tables.writer.write_part(chunk.rows(), part, tables.identity, barrier, since=self._since)
+                self._write(chunk, part)
 
         for step in (written, counted) if self._tables.reader.counts_while_writing else (counted, written):
             step()
         return rows
+
+    def _write(self, chunk: Chunk, part: int) -> None:
+        tables, barrier, since = self._tables, self._barrier, self._since
+        rows, further = chunk.rows(), tables.reader.further(chunk)
+        if further:
+            tables.writer.write_part_of_leads(rows, further, part, tables.identity, barrier, since=since)
+        else:
+            tables.writer.write_part(rows, part, tables.identity, barrier, since=since)
 
     def _chunk(self, part: int) -> AbstractContextManager[Chunk]:
         return self._tables.reader.chunk(self._barrier, self._ranges(part))

@@ -21,8 +21,10 @@ from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyKind
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.verification import PinnedVerification
+from airflow_backfill_provider.shapes.several import leading
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.created_types import as_created
+from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.row_units import RowUnits, with_units
 
 _ROW_VNODE, _STATE_VNODE, _WHOLE = "row_vnode", "state_vnode", "whole"
@@ -71,6 +73,32 @@ def expected_others(
         rows = reader.rows_to_verify(offset)
         # Neither may statistics of files hide rows from the query's conditions.
         found[name] = rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, created_on.types))
+    return found
+
+
+def expected_further(
+    leads: Mapping[str, JobRows], settings: JobSettings, pinned: PinnedVerification
+) -> Mapping[str, DataFrame]:
+    """
+    Return the used columns of all rows that were read of upstreams that lead further branches.
+
+    All vnodes share one position, which is one of the rows of all of these.
+
+    :param leads: say where their rows are read, and by which columns they lie before a position.
+    :returns: the rows by what the query calls them.
+    """
+    found = {}
+    ends = {run.up_to for run in pinned.read}
+    for name, lead in leads.items():
+        if ends == {None} or lead.placed is None:
+            rows = lead.reader.rows_to_verify(pinned.others[name])
+        else:
+            rows, fields = lead.placed(), lead.scan.fields
+            places = [F.col(quote(field.name)) for field in fields]
+            before = [_at_or_before(fields, places, _literals(fields, end)) for end in ends if end is not None]
+            rows = rows.filter(_unskipped(reduce(lambda a, b: a | b, before, F.lit(False))))
+        rows = rows.select(*as_created(rows, settings.others[name].types))
+        found[leading(name)] = rows.filter(F.spark_partition_id() >= 0)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
@@ -14,22 +15,35 @@ from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.shallow_rows import shallow
+
+
+@dataclass(frozen=True, slots=True)
+class OtherChanges:
+    """
+    The changes of the upstreams that are read whole.
+
+    :param images: all images of their changed rows, by the names of the upstreams; only of those that have any.
+    :param rows: the keys of the changed rows of those that do not lead.
+    """
+
+    images: Mapping[str, DataFrame] = field(default_factory=dict)
+    rows: int = 0
 
 
 @contextmanager
-def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[Mapping[str, DataFrame]]:
+def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChanges]:
     """
     Find all images of the changed rows of each upstream that is read whole, and keep them for the block.
 
-    :returns: the images by the names of the upstreams; only of those that have any, and none while the view has no row
-        that they could touch.
+    :returns: the images; none while the view has no row that they could touch.
     :raises DuplicateKeyError: if a key that the view relies on is there several times as of the end of its window.
     """
     query = resolved_query_of(tables.settings)
     if not isinstance(query, QueryOverSeveral) or barrier.computes_whole:
-        yield {}
+        yield OtherChanges()
         return
-    found = {}
+    found, changed = {}, 0
     with ExitStack() as kept:
         windows = _changed(tables, barrier)
         for name, other in tables.others.items():
@@ -40,13 +54,14 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[Mapping[st
                 continue
             if name not in windows:
                 continue
-            images = _images(other, windows[name]).persist(KEPT)
+            images = shallow(_images(other, windows[name]), kept).persist(KEPT)
             kept.callback(images.unpersist)
-            if images.head(1):
+            if number := images.select(*map(column, other.rows.key.names)).distinct().count():
                 found[name] = images
+                changed += 0 if name == tables.settings.definition.lead_name else number
                 if name in query.keyed:
                     _require_single(other, _of_changed(other, images, windows[name]))
-        yield found
+        yield OtherChanges(found, changed)
 
 
 def _changed(tables: JobTables, barrier: Barrier) -> Mapping[str, UpstreamWindow]:

@@ -109,7 +109,8 @@ class SparkEngine:
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
-            for name, other in self._tables.others(job, upstream).items():
+            beside = {**self._tables.others(job, upstream), **self._tables.leads(job, upstream)}
+            for name, other in beside.items():
                 begin = upstream.others[name].point.offset if name in upstream.others else offset
                 expected = other.source.row_count(begin)
                 if not other.rows.reader.keys_are_unique and expected <= CHECKED_AT_CREATION:
@@ -299,5 +300,6 @@ class SparkEngine:
             reader=self._tables.reader(job, upstream),
             placed=self._tables.placed(settings, upstream),
             others={name: other.rows.reader for name, other in self._tables.others(job, settings.upstream).items()},
+            further={name: lead.rows for name, lead in self._tables.further(settings, upstream).items()},
         )
         return compare_sides(sides, vnodes)

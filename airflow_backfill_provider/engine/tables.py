@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
@@ -23,6 +25,7 @@ from airflow_backfill_provider.sources import Source, open_source, reader_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.catalog import Catalogs
 from airflow_backfill_provider.spark.commit_safety import require_safe_commits
+from airflow_backfill_provider.spark.further_lead import FurtherLead
 from airflow_backfill_provider.spark.job_rows import JobRows, PlacedRows
 from airflow_backfill_provider.spark.row_account import RowAccount
 from airflow_backfill_provider.spark.session import pin_settings, write_no_checksums
@@ -61,6 +64,7 @@ class JobTables:
     :param reader: the strategy's Spark side.
     :param writer: the shape's Spark side.
     :param catalogs: the session's catalogs, for the tables that the job names.
+    :param further: the upstreams that lead further branches, by their names; none for most jobs.
     :param others: the upstreams that are read whole, by their names; none for most jobs. See
         :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
     """
@@ -69,6 +73,7 @@ class JobTables:
     upstream: Source
     job_rows: JobRows
     others: Mapping[str, OtherTable]
+    further: Mapping[str, FurtherLead]
     account: RowAccount
     view: MaterializedView
     identity: ViewIdentity
@@ -114,7 +119,7 @@ class TableOpener:
         self._storage_options = storage_options
         self.catalogs = Catalogs(spark)
         self._rows: _Last[tuple[JobRows, Offset], DataFrame] = _Last()
-        self._places: _Last[_Incarnation, DataFrame] = _Last()
+        self._places: defaultdict[str, _Last[_Incarnation, DataFrame]] = defaultdict(_Last)
         self._accounts: _Last[tuple[_Incarnation, JobRows], RowAccount] = _Last()
         self._upstreams: _Last[_Incarnation, Source] = _Last()
 
@@ -124,16 +129,17 @@ class TableOpener:
         pin_settings(self._spark)
         job = settings.definition
         upstream = self._upstream_of(settings)
-        job_rows = self._rows_of(settings, upstream)
+        job_rows, further = self._rows_of(settings, upstream), self.further(settings, upstream)
         # The last account is cached with its counts, and keeps its upstream open.
         account = self._accounts.of(
-            (_incarnation(settings), job_rows), lambda: RowAccount(settings, job_rows, upstream)
+            (_incarnation(settings), job_rows), lambda: RowAccount(settings, job_rows, upstream, further)
         )
         context = ReaderContext(
             spark=self._spark,
             settings=settings,
             job_rows=job_rows,
             upstream=upstream,
+            further=further,
             rows_at=partial(self._rows_at, job_rows),
             account=account,
             storage_options=self._storage_options,
@@ -143,11 +149,19 @@ class TableOpener:
             upstream=upstream,
             job_rows=job_rows,
             others=self.others(job, settings.upstream),
+            further=further,
             account=account,
             view=self.view(job),
             identity=ViewIdentity.of(settings),
             reader=STRATEGIES.named(settings.strategy).reader(context),
-            writer=self.writer(job, settings.shape, settings.upstream, job_rows, settings.state_columns),
+            writer=self.writer(
+                job,
+                settings.shape,
+                settings.upstream,
+                job_rows,
+                settings.state_columns,
+                {name: lead.rows for name, lead in further.items()},
+            ),
             catalogs=self.catalogs,
         )
 
@@ -174,13 +188,36 @@ class TableOpener:
         """Return the upstreams of a job that are read whole, by their names."""
         pinned: Mapping[str, ResolvedUpstream] = {job.lead_name: upstream, **upstream.others}
         found = {}
-        for name in JobQuery.of(job, query_of(job), upstream).others:
-            created_on = pinned[name]
-            definition = job.all_upstreams[name]
-            source = open_source(definition, self._storage_options).as_created(created_on)
-            rows = JobRows.of_other(job, name, reader_of(definition, source, self._spark), created_on)
-            found[name] = OtherTable(source=source, created_on=created_on, rows=rows)
+        for name in JobQuery.of(job, query_of(job), upstream).read_whole:
+            found[name] = self._other(job, name, pinned[name])
         return found
+
+    def leads(self, job: BackfillJob, upstream: ResolvedUpstream) -> Mapping[str, OtherTable]:
+        """Return the upstreams that lead further branches, by their names, without positions."""
+        return {name: self._other(job, name, upstream.others[name]) for name in further_leads(job)}
+
+    def further(self, settings: JobSettings, upstream: Source) -> Mapping[str, FurtherLead]:
+        """
+        Return the upstreams that lead further branches, by their names, with the positions of the job's strategy.
+
+        :param upstream: the upstream that leads the job.
+        """
+        strategy, spark = STRATEGIES.named(settings.strategy), self._spark
+        opened = self.leads(settings.definition, settings.upstream)
+        sources, found = {name: lead.source for name, lead in opened.items()}, {}
+        for name, lead in opened.items():
+            scan, placed = strategy.placed_lead(spark, settings, name, lead.rows.own, upstream, sources)
+            # Kept for the reason that :meth:`_rows_at` gives.
+            kept = partial(self._places[name].of, _incarnation(settings), placed)
+            rows = replace(lead.rows, scan=scan, placed=kept)
+            found[name] = FurtherLead(source=lead.source, created_on=settings.others[name], rows=rows)
+        return found
+
+    def _other(self, job: BackfillJob, name: str, created_on: ResolvedUpstream) -> OtherTable:
+        definition = job.all_upstreams[name]
+        source = open_source(definition, self._storage_options).as_created(created_on)
+        rows = JobRows.of_other(job, name, reader_of(definition, source, self._spark), created_on)
+        return OtherTable(source=source, created_on=created_on, rows=rows)
 
     def reader(self, job: BackfillJob, upstream: Source) -> SourceReader:
         """Return the reader of a job's opened upstream."""
@@ -200,12 +237,12 @@ class TableOpener:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
         read = STRATEGIES.named(settings.strategy).placed(self._spark, settings, upstream, self._storage_options)
         # Kept for the reason that :meth:`_rows_at` gives.
-        return None if read is None else partial(self._places.of, _incarnation(settings), read)
+        return None if read is None else partial(self._places[""].of, _incarnation(settings), read)
 
     def forget(self) -> None:
         """Forget what reads tables: these may be gone, and are found or made again when they are opened anew."""
         self._rows.forget()
-        self._places.forget()
+        self._places.clear()
         self._upstreams.forget()
         self._accounts.forget()
 
@@ -227,12 +264,16 @@ class TableOpener:
         upstream: ResolvedUpstream,
         job_rows: JobRows,
         state_columns: Mapping[str, str] = MappingProxyType({}),
+        further: Mapping[str, JobRows] | None = None,
     ) -> ViewWriter:
         """
         Return the writer of a job's view.
 
         :param state_columns: the hidden columns that keep the state of units; none before they are chosen.
+        :param further: the rows of the upstreams that lead further branches; by default without positions.
         """
+        if further is None:
+            further = {name: lead.rows for name, lead in self.leads(job, upstream).items()}
         return SHAPES.named(shape).writer(
             WriterContext(
                 spark=self._spark,
@@ -241,6 +282,8 @@ class TableOpener:
                 job_rows=job_rows,
                 view=self.view(job),
                 others={name: other.rows for name, other in self.others(job, upstream).items()},
+                further=further,
+                others_begin={name: other.point.offset for name, other in upstream.others.items()},
             )
         )
 

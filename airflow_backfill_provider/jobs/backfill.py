@@ -21,7 +21,14 @@ from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
-from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, HeldUpstream
+from airflow_backfill_provider.core.status.chain import (
+    NO_CHAIN,
+    BehindRoot,
+    ChainedJob,
+    HeldUpstream,
+    UpstreamChain,
+    furthest,
+)
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
@@ -209,7 +216,7 @@ class Backfill:
             storage_options=self.storage_options,
         )
         feed = feeds.of_lead(lambda: self.upstream)
-        chain = chain_of(feed.view, self.storage_options)
+        others = feeds.of_others()
         return ReadBackfill(
             settings=settings,
             state=state,
@@ -217,12 +224,15 @@ class Backfill:
             commits=tuple(commits),
             failures=tuple(self.store.failures(since_epoch=last)),
             feed=feed,
-            other_feeds=feeds.of_others(),
+            other_feeds=others,
             held=self._held(settings, barriers, commits),
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
-            chain=chain,
-            behind_root=self._behind_root(chain, feed, read_up_to(settings, barriers, commits)),
+            chain=self._chain(feed, read_up_to(settings, barriers, commits)),
+            other_chains={
+                name: self._chain(found, read_up_to(settings, barriers, commits, name))
+                for name, found in others.items()
+            },
             **self._read_verifications(settings),
         )
 
@@ -239,6 +249,15 @@ class Backfill:
         except BackfillError:
             return ()
 
+    def _chain(self, feed: ChangeFeed, read: Offset | None) -> UpstreamChain:
+        """
+        Return the jobs before this one, whose views lead to an upstream.
+
+        :param read: the offset up to which the job has read the upstream.
+        """
+        jobs = chain_of(feed.view, self.storage_options)
+        return UpstreamChain(jobs=jobs, behind_root=self._behind_root(jobs, feed, read))
+
     def _behind_root(self, chain: Sequence[ChainedJob], feed: ChangeFeed, read: Offset | None) -> BehindRoot | None:
         """Return how far the view is behind the chain's root; ``None`` if there is no chain, or it is unknown."""
         if feed.view is None or read is None or not chain or not chain[-1].state or len(chain) == MOST_JOBS:
@@ -249,9 +268,7 @@ class Backfill:
             before = Backfill.at(chain[-1].state, self.storage_options).read()
         except BackfillError:
             return None
-        if before.chain:
-            return before.behind_root
-        return None if before.feed.unanswered else BehindRoot(before.summary().behind_since)
+        return before.behind_roots()
 
     def _read_rebuild(self, settings: JobSettings) -> ReadBackfill | None:
         """Read the rebuild that grows beside the view, if there is one and its tables are created."""
@@ -302,7 +319,7 @@ class ReadBackfill:
     :param verification_waits: whether a verification is requested and waits.
     :param verification_problem: why these two are unknown, if they are.
     :param chain: the jobs before this one, whose views lead to its upstream.
-    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
+    :param other_chains: the jobs whose views lead to the upstreams beside the one that leads, by their names.
     :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
     """
 
@@ -319,8 +336,8 @@ class ReadBackfill:
     verification_waits: bool = False
     verification_problem: str | None = None
     rebuild: ReadBackfill | None = None
-    chain: tuple[ChainedJob, ...] = ()
-    behind_root: BehindRoot | None = None
+    chain: UpstreamChain = NO_CHAIN
+    other_chains: Mapping[str, UpstreamChain] = field(default_factory=dict)
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
@@ -331,6 +348,14 @@ class ReadBackfill:
         """Describe the job, all vnodes together; fast even with tens of thousands of vnodes."""
         summary = job_summary(settings=self.settings, state=self.state, **self._seen(clock))
         return summary.model_copy(update=self._rebuild(clock))
+
+    def behind_roots(self) -> BehindRoot | None:
+        """Return how far the view is behind all tables that it is made of; ``None`` if that is unknown of one."""
+        summary, lead = self.summary(), self.settings.definition.lead_name
+        since = {name: found.behind_since for name, found in summary.upstreams.items()} or {lead: summary.behind_since}
+        feeds, chains = {lead: self.feed, **self.other_feeds}, {lead: self.chain, **self.other_chains}
+        behind = {name: None if feeds[name].unanswered else BehindRoot(found) for name, found in since.items()}
+        return furthest(chains[name].behind_root if chains[name].jobs else found for name, found in behind.items())
 
     def _rebuild(self, clock: Clock) -> dict[str, JobSummary]:
         return {} if self.rebuild is None else {"rebuild": self.rebuild.summary(clock)}
@@ -349,5 +374,5 @@ class ReadBackfill:
             "verification_waits": self.verification_waits,
             "verification_problem": self.verification_problem,
             "chain": self.chain,
-            "behind_root": self.behind_root,
+            "other_chains": self.other_chains,
         }

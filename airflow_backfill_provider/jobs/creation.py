@@ -186,7 +186,7 @@ def check_job(
     """
     seen = look(job, upstream, store.storage_options, clock)
     resolved = resolve_upstream(job, seen.described, seen.others)
-    choice = choose_strategy(job, upstream, seen.described)
+    choice = choose_strategy(job, upstream, seen.described, seen.others)
     require_changes_of_all(job, resolved, seen.several)
     require_kept(seen.others, choice)
     engine().check(job, resolved, seen.described.offset, choice.strategy.name, store.incarnations())

@@ -14,7 +14,8 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
-from airflow_backfill_provider.core.status.job_status import JobCondition, JobSummary
+from airflow_backfill_provider.core.status.job_condition import JobCondition
+from airflow_backfill_provider.core.status.job_status import JobSummary
 from airflow_backfill_provider.core.status.split_status import SplitStatus
 from airflow_backfill_provider.core.status.vnode_cells import VnodeCell
 from airflow_backfill_provider.plugin.observer import Observation

@@ -28,6 +28,7 @@ from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
+from airflow_backfill_provider.protocol.changed_dimensions import costly_changes_of
 from airflow_backfill_provider.protocol.decision import (
     EpochInputs,
     decide_epoch,
@@ -191,8 +192,7 @@ def _planned_barrier(
     if newest is None:
         return None, covered
     ends = _ends(tables, inputs, instant)
-    if ends is not None:
-        newest = ends.of_lead
+    newest = newest if ends is None else ends.of_lead
     limit = next_limit(
         inputs.settings,
         inputs.previous,
@@ -202,9 +202,8 @@ def _planned_barrier(
         completed=inputs.state.completed,
         changes=inputs.new_records,
     )
-    end = inputs.window_end(upstream, newest, limit.rows)
-    together = None if ends is None else ends.up_to(end)
-    described = upstream.at(end if together is None else together.offsets[inputs.settings.definition.lead_name])
+    end, together = _window_end(inputs, ends, inputs.window_end(upstream, newest, limit.rows))
+    described = upstream.at(end)
     view = described.view if described.offset == newest else upstream.view_at(newest)
     if view is not None and not view.is_finished:
         require_finished(upstream.view_at(), store.storage_options)
@@ -240,7 +239,11 @@ def _planned_barrier(
         decided = replace(decided, refresh=chosen_refresh(inputs, decided, upstream, described.offset))
     window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
     barrier = next_barrier(inputs, decided, window, requester=requester, now=now)
-    return (_with_others(barrier, others) if others.windows else barrier), idle
+    if not others.windows:
+        return barrier, idle
+    barrier = _with_others(barrier, others)
+    costly = () if idle else costly_changes_of(inputs.settings, barrier, upstream, store.storage_options)
+    return barrier.model_copy(update={"warnings": (*barrier.warnings, *costly)}), idle
 
 
 def _ends(tables: _Tables, inputs: EpochInputs, instant: dt.datetime | None) -> WindowEnds | None:
@@ -248,6 +251,18 @@ def _ends(tables: _Tables, inputs: EpochInputs, instant: dt.datetime | None) -> 
     if not inputs.settings.others or instant is None:
         return None
     return WindowEnds.at(inputs, tables.upstream, instant, tables.store.storage_options)
+
+
+def _window_end(inputs: EpochInputs, ends: WindowEnds | None, end: Offset) -> tuple[Offset, ReadTogether | None]:
+    """
+    Return where the window of the lead ends, and those of all upstreams, if there are several.
+
+    :param end: where the strategy ends it.
+    """
+    if ends is None:
+        return end, None
+    together = ends.up_to(end)
+    return together.offsets[inputs.settings.definition.lead_name], together
 
 
 def _other_windows(

@@ -10,9 +10,11 @@ from airflow_backfill_provider.shapes.base import Shape
 from airflow_backfill_provider.shapes.full import Full
 from airflow_backfill_provider.shapes.group import Group
 from airflow_backfill_provider.shapes.joined import Join
+from airflow_backfill_provider.shapes.joined_groups import JoinedGroups
 from airflow_backfill_provider.shapes.queries import ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
 from airflow_backfill_provider.shapes.several import over_tables
+from airflow_backfill_provider.shapes.united import Union
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -23,6 +25,8 @@ KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)
 
 KINDS.register(Row())
 KINDS.register(Group())
+KINDS.register(JoinedGroups())
+KINDS.register(Union())
 KINDS.register(Join())
 KINDS.register(Full())
 

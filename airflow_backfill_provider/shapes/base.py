@@ -11,7 +11,7 @@ A shape's module imports Spark inside its methods, because a scheduler loads it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.barrier import Barrier
     from airflow_backfill_provider.core.epoch.unit_work import UnitWork
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.offset import Offset
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
     from airflow_backfill_provider.shapes.job_query import JobQuery
@@ -47,6 +48,8 @@ class WriterContext:
     :param view: the view's table.
     :param others: all rows of the upstreams that are read whole, by their names; none for most jobs. See
         :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
+    :param further: the rows of the upstreams that lead further branches, by their names; none for most jobs.
+    :param others_begin: the offsets of the upstreams beside the one that leads when the job was created.
     """
 
     spark: SparkSession
@@ -55,19 +58,30 @@ class WriterContext:
     job_rows: JobRows
     view: MaterializedView
     others: Mapping[str, JobRows] = field(default_factory=dict)
+    further: Mapping[str, JobRows] = field(default_factory=dict)
+    others_begin: Mapping[str, Offset] = field(default_factory=dict)
 
-    def run(self, rows: DataFrame, others: Mapping[str, DataFrame] = MappingProxyType({})) -> DataFrame:
+    def run(
+        self,
+        rows: DataFrame,
+        others: Mapping[str, DataFrame] = MappingProxyType({}),
+        further: Mapping[str, DataFrame] = MappingProxyType({}),
+    ) -> DataFrame:
         """
         Run the query over some rows.
 
         :param rows: rows that have at least the used columns.
         :param others: such rows of the upstreams that are read whole, by their names; see :meth:`others_at_end`.
+        :param further: such rows of the upstreams that lead further branches, by their names.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
+        from airflow_backfill_provider.shapes.several import leading
         from airflow_backfill_provider.sources.shared.by_key import column
         from airflow_backfill_provider.spark.query import run_query
 
         used = {name: found.select(*map(column, self.others[name].columns)) for name, found in others.items()}
+        for name, found in further.items():
+            used[leading(name)] = found.select(*map(column, self.further[name].columns))
         return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)), used)
 
     def without_rows(self) -> DataFrame:
@@ -76,11 +90,26 @@ class WriterContext:
 
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        return self.run(self.job_rows.empty(), {name: rows.empty() for name, rows in self.others.items()})
+        further = {name: rows.empty() for name, rows in self.further.items()}
+        return self.run(self.job_rows.empty(), self.others_without_rows(), further)
+
+    def others_without_rows(self) -> Mapping[str, DataFrame]:
+        """Return the used columns of the upstreams that are read whole, by their names, without rows."""
+        from airflow_backfill_provider.sources.shared.by_key import column
+
+        return {name: rows.empty().select(*map(column, rows.columns)) for name, rows in self.others.items()}
+
+    def others_at_begin(self, barrier: Barrier, names: Iterable[str]) -> Mapping[str, DataFrame]:
+        """Return for some of the upstreams that are read whole what :meth:`others_at_end` returns, as of the begin."""
+        from airflow_backfill_provider.spark.predicates import without_pushdown
+
+        return {name: without_pushdown(self.others[name].at(barrier.window(name).from_offset)) for name in names}
 
     def others_at_end(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the upstreams that are read whole as of the end of their windows, by their names."""
-        return {name: rows.at(barrier.window(name).to_offset) for name, rows in self.others.items()}
+        """Return the rows of the upstreams that are read whole as of the end of their windows; statistics skip none."""
+        from airflow_backfill_provider.spark.predicates import without_pushdown
+
+        return {name: without_pushdown(rows.at(barrier.window(name).to_offset)) for name, rows in self.others.items()}
 
     def old(self, changes: Changes) -> DataFrame:
         """
@@ -109,6 +138,16 @@ class WriterContext:
         """
         return self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
 
+    def further_read_set(self, barrier: Barrier) -> Mapping[str, DataFrame]:
+        """Return for each upstream that leads a further branch what :meth:`read_set` returns without the chunk."""
+        from airflow_backfill_provider.core.epoch.barrier import decoded
+
+        read = [pinned for shown in barrier.view_with_changes for pinned in shown.ranges]
+        return {
+            name: rows.within(barrier.window(name).to_offset, decoded(read, rows.scan))
+            for name, rows in self.further.items()
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
@@ -121,11 +160,14 @@ class Changes:
     :param images: all images of the changed rows of upstreams that are read whole, by their names; only of those that
         have changes. A row that changed twice has four. They are not netted: of a key that two rows had for some time,
         no change is the net one.
+    :param further: the net changes of upstreams that lead further branches, by their names; only of those that have
+        any.
     """
 
     net: DataFrame
     measured: MeasuredChanges
     images: Mapping[str, DataFrame] = field(default_factory=dict)
+    further: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 class ViewWriter(ABC):
@@ -140,6 +182,15 @@ class ViewWriter(ABC):
     :meth:`write_part` also those of all parts of the chunk, as of ``to_offset``. If the shape lets changes wait
     (visibility ``on_finish``), the rows may be as of older offsets; see ``barrier.view_after``.
     """
+
+    @property
+    def replaces_leads(self) -> bool:
+        """
+        Whether it replaces all that comes of a changed key; by default not.
+
+        Then no merge finds a second row of the key in the upstream, so an epoch looks for one.
+        """
+        return False
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:  # noqa: B027
         """
@@ -210,6 +261,26 @@ class ViewWriter(ABC):
         :param rows: the part's rows, with at least the used columns.
         :param since: as in :meth:`write_changes`.
         """
+
+    def write_part_of_leads(
+        self,
+        rows: DataFrame,
+        further: Mapping[str, DataFrame],
+        part: int,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        since: TableVersions | None,
+    ) -> None:
+        """
+        Write a part of a chunk of several upstreams, likewise.
+
+        :param rows: the part's rows of the upstream that leads.
+        :param further: those of the upstreams that lead further branches, by their names.
+        :raises NotImplementedError: if the history of a view of the shape is that of one upstream.
+        """
+        del rows, part, identity, barrier, since
+        raise NotImplementedError(f"{type(self).__name__} reads the history of one upstream, and not {[*further]}")
 
     @abstractmethod
     def repair(

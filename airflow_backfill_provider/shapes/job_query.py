@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.shapes.queries import ShapedQuery
-from airflow_backfill_provider.shapes.several import QueryOverSeveral, over_tables
+from airflow_backfill_provider.shapes.several import QueryOverSeveral, leading, over_tables
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
@@ -20,13 +20,15 @@ class JobQuery:
     """
     A job's query with the arguments that rendering it needs.
 
-    :param others: the upstreams that are read whole, by their names; see :attr:`QueryOverSeveral.read_whole`.
+    :param read_whole: the upstreams that are read whole, by their names; see :attr:`QueryOverSeveral.read_whole`.
+    :param further: the upstreams that lead further branches, by their names.
     """
 
     query: ShapedQuery
     key: tuple[str, ...]
     upstream_names: frozenset[str]
-    others: tuple[str, ...] = ()
+    read_whole: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -41,10 +43,16 @@ class JobQuery:
 
         :param state_columns: as in :meth:`ShapedQuery.with_state`.
         """
-        names = upstream.names.union(*(other.names for other in upstream.others.values()))
         key = tuple(column.column for column in job.upstream.key)
         resolved = over_tables(query.with_state(state_columns), job, upstream)
-        return cls(resolved, key, names, resolved.read_whole if isinstance(resolved, QueryOverSeveral) else ())
+        if not isinstance(resolved, QueryOverSeveral):
+            return cls(resolved, key, upstream.all_names)
+        return cls(resolved, key, upstream.all_names, resolved.read_whole, resolved.further)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What it reads beside the rows of the upstream that leads; see :func:`~.several.leading`."""
+        return (*self.read_whole, *map(leading, self.further))
 
     @property
     def text(self) -> str:
@@ -66,7 +74,7 @@ class JobQuery:
         Return the SQL of the view's rows, over relations with the used columns.
 
         :param relation: the relation to read as the upstream, or as the one that leads.
-        :param others: the relations to read as the upstreams that are read whole, by their names.
+        :param others: the relations to read as each of :attr:`others`.
         """
         if isinstance(self.query, QueryOverSeveral):
             return self.query.text_over(relation, others)

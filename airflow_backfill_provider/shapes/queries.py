@@ -120,6 +120,15 @@ class ShapedQuery(ABC):
         return (RELATION,)
 
     @property
+    def leads(self) -> tuple[str, ...]:
+        """
+        The upstreams whose history is read in chunks, each once.
+
+        By default that is the one that leads. Of a union, each of those that lead a branch does.
+        """
+        return self.relations[:1]
+
+    @property
     def has_steps(self) -> bool:
         """Whether the query may rename columns in subqueries."""
         return False

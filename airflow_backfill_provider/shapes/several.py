@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from airflow_backfill_provider.shapes.queries import ShapedQuery
+from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
@@ -84,6 +85,11 @@ class QueryOverSeveral(ShapedQuery):
         return self.relations[1:]
 
     @property
+    def further(self) -> tuple[str, ...]:
+        """The upstreams that lead further branches, beside the one that leads; see :attr:`ShapedQuery.leads`."""
+        return self.leads[1:]
+
+    @property
     def keyed(self) -> Collection[str]:
         """The upstreams whose keys the view relies on, of those that are read whole: each key must be there once."""
         return frozenset()
@@ -94,8 +100,19 @@ class QueryOverSeveral(ShapedQuery):
         Return the SQL of the view's rows over other relations with the used columns; the user's text is kept.
 
         :param lead: the relation to read in place of the upstream that leads.
-        :param others: the relations to read in place of those that are read whole, by their names.
+        :param others: the relations to read in place of those that are read whole, by their names, and in place of
+            those that lead further branches, by :func:`leading`.
         """
+
+    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
+        """
+        Return how many rows of the lead a changed row of each other upstream touches; by default, that is unknown.
+
+        :param rows: the rows of each upstream.
+        :param most: counts the most frequent value of columns.
+        """
+        del rows, most
+        return {}
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return all columns of the upstream that leads: before the query is resolved, it may use any."""
@@ -105,6 +122,15 @@ class QueryOverSeveral(ShapedQuery):
         """Refuse: a query over several upstreams is rendered by :meth:`text_over`."""
         del key, upstream_names
         raise TypeError(f"a query over {', '.join(self.relations)} cannot read {relation} alone")
+
+
+def leading(name: str) -> str:
+    """
+    Return what the rows of an upstream are called where it leads a further branch.
+
+    It may be read whole elsewhere, under its own name; no upstream's name has a blank.
+    """
+    return f"{name} leading"
 
 
 def tables_of(job: BackfillJob, upstream: ResolvedUpstream) -> Tables:

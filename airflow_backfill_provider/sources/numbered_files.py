@@ -89,10 +89,13 @@ class NumberedFiles(ABC):
         """
 
     @abstractmethod
-    def rows(self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str]) -> DataFrame:
+    def rows(
+        self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str], first: int = 0
+    ) -> DataFrame:
         """
         Return the rows as of an offset with their places; a condition on the file's number opens only these files.
 
         :param folder: a folder of the caller in which the source may keep what it needs for that; the same each time.
         :param names: the columns of the file's number and of the row's index in the file.
+        :param first: the number of the first file there, if others were numbered before; the same each time.
         """

@@ -11,9 +11,8 @@ Streaming executors need no such check, because they read the storage of their o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -22,6 +21,7 @@ from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.row_bounds import RowBounds, row_bounds
 from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.spark.further_lead import FurtherLead, RowCounter
 from airflow_backfill_provider.spark.job_rows import JobRows
 
 
@@ -32,13 +32,22 @@ class RowAccount:
     :param settings: the job's settings; only what its creation fixed matters.
     :param rows: the upstream's rows that belong to the job.
     :param upstream: the upstream, for its statistics and for the keys of single files.
+    :param further: the upstreams that lead further branches, by their names; none for most jobs. Epochs count the rows
+        of all of them together.
     """
 
-    def __init__(self, settings: JobSettings, rows: JobRows, upstream: Source) -> None:
+    def __init__(
+        self,
+        settings: JobSettings,
+        rows: JobRows,
+        upstream: Source,
+        further: Mapping[str, FurtherLead] = MappingProxyType({}),
+    ) -> None:
         self._settings = settings
         self.rows = rows
         self.upstream = upstream
-        self._counts: dict[tuple[Offset, tuple[KeyRange, ...]], int] = {}
+        self._further = further
+        self._counter = RowCounter(rows)
         self._settled: dict[tuple[str, int | None], int | None] = {}
 
     def settle(self, barrier: Barrier, rows_present: int | None) -> int | None:
@@ -62,10 +71,10 @@ class RowAccount:
         ranges = (EVERYTHING,) if barrier.completes else decoded(read, self.rows.scan)
         if self.rows.vnodes <= set(barrier.repair.vnodes):
             # The repair rewrites everything, so earlier counts don't matter.
-            return self.count(offset, ranges)
+            return self._count_of_all(barrier, offset, ranges)
         if rows_present is None or self._is_plausible(barrier, offset, ranges, rows_present):
             return rows_present
-        counted = self.count(offset, ranges)
+        counted = self._count_of_all(barrier, offset, ranges)
         if counted != rows_present:
             raise self._missing(barrier, offset, rows_present, counted)
         return rows_present
@@ -90,16 +99,16 @@ class RowAccount:
 
     def count(self, offset: Offset, ranges: Sequence[KeyRange]) -> int:
         """Count the job's rows in some ranges of the scan's order as of an offset, without skipping any file."""
-        counted = offset, tuple(ranges)
-        if counted not in self._counts:
-            # Delta would answer a plain count from its log.
-            total = self.rows.within(offset, ranges).agg(F.sum(F.lit(1)).alias("rows")).collect()[0]["rows"]
-            self._counts = {counted: int(total or 0)}
-        return self._counts[counted]
+        return self._counter.count(offset, ranges)
+
+    def _count_of_all(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange]) -> int:
+        """Count the rows of all upstreams that lead, each as of the end of its window."""
+        others = (lead.counter.count(barrier.window(name).to_offset, ranges) for name, lead in self._further.items())
+        return self.count(offset, ranges) + sum(others)
 
     def learn(self, offset: Offset, rows: int) -> None:
         """Remember the number of all of the job's rows as of an offset, which was counted without skipping any file."""
-        self._counts = {(offset, (EVERYTHING,)): rows}
+        self._counter.learn(offset, rows)
 
     def _is_plausible(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange], rows: int) -> bool:
         """Return whether a number of rows agrees with the upstream's, so that it need not be counted again."""
@@ -108,13 +117,17 @@ class RowAccount:
         if self.rows.units is not None or not (self.rows.has_key_positions or barrier.completes):
             # Statistics of files don't cover vnodes, and don't say which rows a query leaves out.
             return True
-        return rows in self.bounds(offset, ranges)
+        bounds = [self.bounds(offset, ranges)]
+        bounds += [lead.bounds(barrier.window(name).to_offset, ranges) for name, lead in self._further.items()]
+        return rows in RowBounds(sum(each.at_least for each in bounds), sum(each.at_most for each in bounds))
 
     def _missing(self, barrier: Barrier, offset: Offset, read: int, counted: int) -> MissingRowsError:
         differing = abs(counted - read)
         what = f"{differing} {'row' if differing == 1 else 'rows'} {'fewer' if counted > read else 'more'}"
+        others = [lead.rows.location for lead in self._further.values()]
+        located = f"{' and '.join([self.rows.location, *others])} {'have' if others else 'has'}"
         return MissingRowsError(
-            f"epoch {barrier.epoch} of job {barrier.job} would leave {what} than {self.rows.location} has as of "
+            f"epoch {barrier.epoch} of job {barrier.job} would leave {what} than {located} as of "
             f"offset {offset} ({read} of {counted}); wrong statistics in the table's log or files hide rows from "
             "readers. Rewrite the table's files with Spark, and then repair all vnodes or rebuild the job"
         )

@@ -31,6 +31,9 @@ MOST_KEYS = 20_000
 BITS_PER_KEY = 8
 """Bits for each key. With one hash, about one in nine rows with an unchanged key passes."""
 
+MOST_ROWS_OF_A_TASK = 50_000
+"""The most rows that one task handles alone; more tasks would have to exchange them first."""
+
 _WORD = 64
 
 _TEXTS = {"string", "binary"}
@@ -48,13 +51,30 @@ def broadcast_if_few(changes: DataFrame, rows: int, value_bytes: int) -> DataFra
     return changes.hint("broadcast") if is_small else changes
 
 
+def in_one_task_if_few(rows: DataFrame, number: int, value_bytes: int) -> DataFrame:
+    """
+    Return rows in one partition if they are few and narrow enough, so that Spark groups and sorts them where they are.
+
+    :param rows: rows that are kept, because one task would also make them.
+    :param number: their number, or a greater one.
+    :param value_bytes: what their values take; see :func:`bytes_of`.
+    """
+    is_small = number <= MOST_ROWS_OF_A_TASK and value_bytes <= MOST_BYTES_SENT
+    return rows.coalesce(1) if is_small else rows
+
+
+def is_fixed_width(type_: str) -> bool:
+    """Return whether all values of a type, as Delta writes it, take as many bytes."""
+    return _FIXED_WIDTH.fullmatch(type_) is not None
+
+
 def bytes_of(types: Mapping[str, str]) -> Column:
     """
     Return about how many bytes a row's texts and other values without a fixed width take.
 
     :param types: the columns and their types, as Delta writes them; nested types as JSON.
     """
-    return sum_of([_bytes_of(column(name), kind) for name, kind in types.items() if not _FIXED_WIDTH.fullmatch(kind)])
+    return sum_of([_bytes_of(column(name), kind) for name, kind in types.items() if not is_fixed_width(kind)])
 
 
 def _bytes_of(value: Column, kind: str) -> Column:
@@ -68,11 +88,20 @@ def key_filter(changes: DataFrame, keys: Mapping[str, str], relation: str) -> st
     Return an SQL condition that every row with a changed key meets, and few others.
 
     :param changes: the changes, at most :data:`MOST_KEYS`.
-    :param keys: the key columns and their types in the relation; a hash depends on the type.
+    :param keys: the key columns and their types in the relation.
     :param relation: the relation's alias.
     """
-    typed = [column(name).cast(type_) for name, type_ in keys.items()]
-    hashes = changes.select(F.xxhash64(*typed).alias("__hash")).toArrow().column(0).to_pylist()
+    hashes = changes.select(hash_of(keys).alias("__hash")).toArrow().column(0).to_pylist()
+    return hash_filter(hashes, keys, relation)
+
+
+def hash_of(keys: Mapping[str, str]) -> Column:
+    """Return the hash of a key for :func:`hash_filter`; it depends on the types of the key columns."""
+    return F.xxhash64(*(column(name).cast(type_) for name, type_ in keys.items()))
+
+
+def hash_filter(hashes: Iterable[int], keys: Mapping[str, str], relation: str) -> str:
+    """Return the condition of :func:`key_filter` from the hashes of the keys."""
     words = filter_words(hashes)
     of_row = ", ".join(f"CAST({relation}.{quote(name)} AS {type_})" for name, type_ in keys.items())
     bit = f"pmod(xxhash64({of_row}), {len(words) * _WORD}L)"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.small_changes import bytes_of
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.spark.small_changes import broadcast_if_few, bytes_of
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
@@ -75,6 +75,19 @@ class TouchedUnits:
             if found[f"least_{number}"] is not None
         )
         return cls(rows, tuple(columns), found["number"], found["bytes"] or 0, tuple(bounds))
+
+    def named(self, columns: Sequence[str]) -> TouchedUnits:
+        """Return the same units under other names of their columns."""
+        names = dict(zip(self.columns, columns, strict=True))
+        bounds = (replace(found, column=names[found.column]) for found in self.bounds)
+        return replace(self, rows=self.rows.toDF(*columns), columns=tuple(columns), bounds=tuple(bounds))
+
+    def rows_in(self, view: DataFrame) -> DataFrame:
+        """Return the rows of a view that belong to these units."""
+        for condition in self.within():
+            view = view.filter(condition)
+        units = self.rows.select(*map(column, self.columns))
+        return with_keys(view, broadcast_if_few(units, self.number, self.value_bytes), self.columns)
 
     def within(self, prefix: str = "") -> list[str]:
         """

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.scan.columns import OwnColumns, own_columns
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
 from airflow_backfill_provider.spark.row_hash import row_hash
-from airflow_backfill_provider.spark.small_changes import bytes_of
+from airflow_backfill_provider.spark.small_changes import MOST_KEYS, bytes_of, hash_filter, hash_of
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
@@ -39,6 +40,8 @@ class UnitChanges:
     :param value_bytes: bytes of all values without a fixed width.
     :param has_nulls: for each column of a unit, whether it is null in any tombstone.
     :param has_several: whether the view has several rows of any unit that has a tombstone.
+    :param units: the columns of a unit, and their types in the view.
+    :param hashes: the hashes of the units that have a tombstone; ``None`` if these are too many for a filter.
     """
 
     rows: DataFrame
@@ -49,50 +52,50 @@ class UnitChanges:
     value_bytes: int
     has_nulls: tuple[bool, ...]
     has_several: bool
+    units: Mapping[str, str]
+    hashes: frozenset[int] | None
 
     @property
-    def tombstones(self) -> DataFrame:
-        """The tombstones alone."""
-        return self.rows.filter(F.col(self.is_tombstone))
+    def fresh(self) -> DataFrame:
+        """The new rows alone, in the view's columns."""
+        return self.rows.filter(~F.col(self.is_tombstone)).drop(self.is_tombstone, self.hashed)
 
-    def conditions(self, view: DataFrame, units: Sequence[str]) -> list[str]:
+    def conditions(self, view: StructType) -> list[str]:
         """
         Return the conditions on which a row of the view matches a tombstone; see :func:`merge_into`.
 
-        :param view: the view's rows.
-        :param units: the columns of a unit.
+        :param view: the view's columns.
         """
-        same = [f"change.{self.is_tombstone}", *same_keys(units, self.has_nulls)]
+        same = [f"change.{self.is_tombstone}", *same_keys(list(self.units), self.has_nulls)]
         # Where a unit is one row, its columns are enough, and the others need not be read to find the files.
-        return [*same, f"{row_hash(view.schema, 'view.')} = change.{self.hashed}"] if self.has_several else same
+        return [*same, f"{row_hash(view, 'view.')} = change.{self.hashed}"] if self.has_several else same
+
+    def filters(self) -> list[str]:
+        """Return the condition that leaves out nearly all rows of other units, if one can be made of these."""
+        return [] if self.hashes is None else [hash_filter(self.hashes, self.units, "view")]
 
 
 @contextmanager
-def unit_changes(view: DataFrame, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
+def unit_changes(old: DataFrame, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
     """
     Compare the rows that units have with those that they shall have, and keep the result for the block.
 
     Rows are compared exactly and with their number. If a unit has two equal rows and shall have one, both are removed
     and one is written.
 
-    :param view: the view's rows, as of one version.
+    :param old: all rows that the units have in the view, in its columns and as of one version.
     :param fresh: all rows that the units shall have, with the view's columns.
     :param touched: the units; one without fresh rows is removed. ``None`` if the whole view is one unit.
     """
     units = touched.columns if touched else ()
-    own = own_columns(view.columns)
+    own = own_columns(old.columns)
     is_fresh, is_kept = F.col(own.named(_IS_FRESH)), F.col(own.named(_IS_KEPT))
     is_tombstone = ~is_fresh & F.col(own.named(_IS_FIRST))
-    old = view
-    if touched:
-        for condition in touched.within():
-            old = old.filter(condition)
-        old = with_keys(old, touched.rows.select(*map(column, units)), units)
     rows = (
         _compared(old, fresh, units, own)
         .filter(~is_kept & (is_fresh | is_tombstone))
         .select(
-            *map(column, view.columns),
+            *map(column, old.columns),
             is_tombstone.alias(own.named(_IS_TOMBSTONE)),
             own.named(_HASH),
             own.named(_HAS_SEVERAL),
@@ -100,7 +103,9 @@ def unit_changes(view: DataFrame, fresh: DataFrame, touched: TouchedUnits | None
         .persist(KEPT)
     )
     try:
-        yield _measured(rows, units, own, TableSchema.of(view.schema.json()).types)
+        types = {field.name: field.dataType.simpleString() for field in old.schema.fields}
+        found = _Found(rows, own, TableSchema.of(old.schema.json()).types, {unit: types[unit] for unit in units})
+        yield found.measured(is_small=touched is not None and touched.number <= MOST_KEYS)
     finally:
         rows.unpersist()
 
@@ -137,25 +142,44 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
     )
 
 
-def _measured(rows: DataFrame, units: Sequence[str], own: OwnColumns, types: Mapping[str, str]) -> UnitChanges:
-    is_tombstone = F.col(own.named(_IS_TOMBSTONE))
-    total = rows.agg(
-        F.count_if(is_tombstone).alias("removed"),
-        F.count_if(~is_tombstone).alias("written"),
-        F.sum(bytes_of(types)).alias("value_bytes"),
-        F.coalesce(F.some(is_tombstone & F.col(own.named(_HAS_SEVERAL))), F.lit(False)).alias("has_several"),
-        *(
-            F.coalesce(F.some(is_tombstone & column(unit).isNull()), F.lit(False)).alias(f"null_{number}")
-            for number, unit in enumerate(units)
-        ),
-    ).collect()[0]
-    return UnitChanges(
-        rows=rows.drop(own.named(_HAS_SEVERAL)),
-        is_tombstone=own.named(_IS_TOMBSTONE),
-        hashed=own.named(_HASH),
-        removed=total["removed"],
-        written=total["written"],
-        value_bytes=total["value_bytes"] or 0,
-        has_nulls=tuple(total[f"null_{number}"] for number in range(len(units))),
-        has_several=total["has_several"],
-    )
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """
+    The rows of :class:`UnitChanges` before they are looked at.
+
+    :param own: the names of the package's own columns.
+    :param types: the view's columns and their types, as Delta writes them.
+    :param units: the columns of a unit, and their types in Spark's SQL.
+    """
+
+    rows: DataFrame
+    own: OwnColumns
+    types: Mapping[str, str]
+    units: Mapping[str, str]
+
+    def measured(self, *, is_small: bool) -> UnitChanges:
+        """Look at the rows once; if there are few units, their hashes come along."""
+        own, is_tombstone = self.own, F.col(self.own.named(_IS_TOMBSTONE))
+        total = self.rows.agg(
+            F.count_if(is_tombstone).alias("removed"),
+            F.count_if(~is_tombstone).alias("written"),
+            F.sum(bytes_of(self.types)).alias("value_bytes"),
+            F.coalesce(F.some(is_tombstone & F.col(own.named(_HAS_SEVERAL))), F.lit(False)).alias("has_several"),
+            *([F.collect_set(F.when(is_tombstone, hash_of(self.units))).alias("hashes")] if is_small else []),
+            *(
+                F.coalesce(F.some(is_tombstone & column(unit).isNull()), F.lit(False)).alias(f"null_{number}")
+                for number, unit in enumerate(self.units)
+            ),
+        ).collect()[0]
+        return UnitChanges(
+            rows=self.rows.drop(own.named(_HAS_SEVERAL)),
+            is_tombstone=own.named(_IS_TOMBSTONE),
+            hashed=own.named(_HASH),
+            removed=total["removed"],
+            written=total["written"],
+            value_bytes=total["value_bytes"] or 0,
+            has_nulls=tuple(total[f"null_{number}"] for number in range(len(self.units))),
+            has_several=total["has_several"],
+            units=self.units,
+            hashes=frozenset(total["hashes"]) if is_small else None,
+        )

@@ -31,7 +31,6 @@ from airflow_backfill_provider.lake.tables.view_identity import (
     view_properties,
 )
 from airflow_backfill_provider.sources.shared.balanced import all_of
-from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
 from airflow_backfill_provider.spark.merging import REMOVE, insert_of, merge_into, refuse_match, same_keys
@@ -282,25 +281,42 @@ class MaterializedView:
         # Until the part is written, every attempt finds what the epoch's earlier writes left.
         view = self.table.read_at(self.table.log.newest().version)
         units = TouchedUnits.of(touched, unit_columns) if unit_columns else None
-        with unit_changes(view, fresh, units) as changes:
-            new = changes.rows.filter(~F.col(changes.is_tombstone))
-            if not changes.removed:
-                self.table.append(new.select(*map(column, view.columns)), part, identity, barrier)
-            else:
-                merge_into(
-                    self.table,
-                    broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
-                    [
-                        *changes.conditions(view, unit_columns),
-                        *(units.within("view.") if units else ()),
-                        *self._filters(changes.tombstones, changes.removed, unit_columns),
-                    ],
-                    f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(view.columns)}",
-                    part,
-                    identity,
-                    barrier,
-                )
+        self.replace_known(units.rows_in(view) if units else view, fresh, units, part, identity, barrier)
         return 1 if units is None else units.number
+
+    def replace_known(
+        self,
+        old: DataFrame,
+        fresh: DataFrame,
+        units: TouchedUnits | None,
+        part: str,
+        identity: ViewIdentity,
+        barrier: Barrier,
+    ) -> None:
+        """
+        Replace units whose rows were read from the view before; see :meth:`replace_units`.
+
+        :param old: all rows that the view has of the units, as of a version that was the newest one before the part was
+            found unwritten. Rows that came later would stay.
+        :param units: the units; ``None`` if the whole view is one unit.
+        """
+        with unit_changes(old, fresh, units) as changes:
+            if not changes.removed:
+                self.table.append(changes.fresh, part, identity, barrier)
+                return
+            merge_into(
+                self.table,
+                broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
+                [
+                    *changes.conditions(old.schema),
+                    *(units.within("view.") if units else ()),
+                    *(changes.filters() if self._has_deletion_vectors() else ()),
+                ],
+                f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(old.columns)}",
+                part,
+                identity,
+                barrier,
+            )
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
         """Return whether an earlier attempt appended a part of the chunk."""
@@ -327,11 +343,14 @@ class MaterializedView:
         """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
         if rows > MOST_KEYS or not keys:
             return []
-        properties = view_properties(self.path, self.storage_options) or {}
-        if properties.get("delta.enableDeletionVectors") != "true":
+        if not self._has_deletion_vectors():
             return []
         fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
         return [key_filter(changes, {key: fields[key] for key in keys}, "view")]
+
+    def _has_deletion_vectors(self) -> bool:
+        properties = view_properties(self.path, self.storage_options) or {}
+        return properties.get("delta.enableDeletionVectors") == "true"
 
     # ------------------------------------------------------------------------------------------------- the log
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import JobSettings
     from airflow_backfill_provider.core.job.definition import BackfillJob
     from airflow_backfill_provider.core.job.visibility import Visibility
+    from airflow_backfill_provider.core.scan.columns import OwnColumns
+    from airflow_backfill_provider.core.scan.keys import KeyOrder
     from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
     from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
     from airflow_backfill_provider.core.scan.progress import BackfillState
@@ -286,6 +288,27 @@ class Strategy(ABC):
         """
         del spark, settings, upstream, storage_options
         return None
+
+    def placed_lead(
+        self,
+        spark: SparkSession,
+        settings: JobSettings,
+        name: str,
+        own: OwnColumns,
+        upstream: Source,
+        further: Mapping[str, Source],
+    ) -> tuple[KeyOrder, PlacedRows]:
+        """
+        Return the order of positions of an upstream that leads a further branch, and how to read its rows with them.
+
+        :param name: its name in the job.
+        :param own: the names of the package's own columns beside its columns.
+        :param upstream: the upstream that leads the job.
+        :param further: those that lead further branches, by their names.
+        :raises InvalidJobError: by default: the strategy reads the history of one upstream.
+        """
+        del spark, settings, own, upstream, further
+        raise InvalidJobError(f"strategy: {self.name} reads the history of one upstream, and {name} leads, too")
 
     @abstractmethod
     def reader(self, context: ReaderContext) -> HistoryReader:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.kinds import JobShape, may_read_units, shape_of_job
+from airflow_backfill_provider.core.kinds import JobShape, further_leads, may_read_units, shape_of_job
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
-from airflow_backfill_provider.strategies.inputs import StrategyInputs
+from airflow_backfill_provider.strategies.inputs import SeenUpstream, StrategyInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +34,31 @@ class StrategyChoice:
     estimates: Mapping[str, CostEstimate]
 
 
-def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescription) -> StrategyChoice:
+def choose_strategy(
+    job: BackfillJob,
+    upstream: Source,
+    described: UpstreamDescription,
+    others: Mapping[str, SeenUpstream] = MappingProxyType({}),
+) -> StrategyChoice:
     """
     Choose a job's strategy: the one that it names, or for ``auto`` the first that fits.
 
     :param described: the upstream as of the offset to choose by.
+    :param others: the upstreams beside the one that leads, by their names. Those that lead further branches count.
     :raises InvalidJobError: if none fits.
     """
     shape = shape_of_job(job)
     _require_changes(job, shape, upstream, described)
-    inputs = StrategyInputs.of(job, upstream, described)
-    suited = [kind for kind in KINDS if kind.can_read(upstream) and kind.name in (shape.strategies or KINDS.names)]
-    if shape.strategies is not None and not suited:
-        raise InvalidJobError(
-            f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies))}, "
-            f"and none of these can read {upstream.location}; {_THROUGH_A_ROW_VIEW}"
-        )
+    further = {name: others[name] for name in further_leads(job) if name in others}
+    inputs = StrategyInputs.of(job, upstream, described, further)
+    suited = [kind for kind in KINDS if kind.name in (shape.strategies or KINDS.names)]
+    for lead in (upstream, *(seen.source for seen in further.values())):
+        suited = [kind for kind in suited if kind.can_read(lead)]
+        if shape.strategies is not None and not suited:
+            raise InvalidJobError(
+                f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies))}, "
+                f"and none of these can read {lead.location}; {_THROUGH_A_ROW_VIEW}"
+            )
     refused = {kind.name: _refusal(job, shape, kind) for kind in suited}
     could = [kind for kind in suited if kind.only_visibility in {None, job.visibility} and not refused[kind.name]]
     estimates = {kind.name: kind.cost(inputs) for kind in could}

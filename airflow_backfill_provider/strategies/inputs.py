@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from airflow_backfill_provider.core.epoch.auto_rate import ChunkBounds, epochs_for, limit_in_force
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -35,12 +36,26 @@ EPOCHS_OF_A_PAUSED_JOB = 10
 """The assumed number of epochs of a job that starts with rate limit 0."""
 
 
+class SeenUpstream(Protocol):
+    """An upstream beside the one that leads, as of the offset to choose by."""
+
+    @property
+    def source(self) -> Source:
+        """The upstream."""
+        ...
+
+    @property
+    def described(self) -> UpstreamDescription:
+        """The upstream as of the offset."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyInputs:
     """
     The facts that a strategy is chosen by.
 
-    :param files: the upstream's files, with bounds of the leading key column.
+    :param files: the upstream's files, with bounds of the leading key column; of a union, those of all that lead.
     :param rows: the number of the job's rows.
     :param overlap: see :func:`overlap_of`.
     :param used_share: the estimated share of the upstream's bytes that the job uses.
@@ -56,22 +71,33 @@ class StrategyInputs:
     files_kept_for: dt.timedelta | None = None
 
     @classmethod
-    def of(cls, job: BackfillJob, upstream: Source, described: UpstreamDescription) -> StrategyInputs:
+    def of(
+        cls,
+        job: BackfillJob,
+        upstream: Source,
+        described: UpstreamDescription,
+        further: Mapping[str, SeenUpstream] = MappingProxyType({}),
+    ) -> StrategyInputs:
         """
         Collect the facts about an upstream.
 
         :param described: the upstream as of the offset to choose by.
+        :param further: the upstreams that lead further branches, by their names.
         """
         key_order = described.key_order(job.upstream.key)
         order = KeyOrder(key_order.fields[:1])
         files = upstream.blocks(described.offset, order)
+        others = further_blocks(job, further)
+        rows = rows_of(upstream.blocks(described.offset, key_order), job, key_order)
+        kept = [found.numbered_files for found in (upstream, *(seen.source for seen in further.values()))]
+        times = [time for files_kept in kept if files_kept and (time := files_kept.kept_for()) is not None]
         return cls(
             job=job,
-            files=files,
-            rows=rows_of(upstream.blocks(described.offset, key_order), job, key_order),
+            files=[*files, *others],
+            rows=rows + sum(file.row_count for file in others),
             overlap=1.0 if upstream.reads_whole else overlap_of(files, order),
             used_share=_share_of_columns(job, described),
-            files_kept_for=None if upstream.numbered_files is None else upstream.numbered_files.kept_for(),
+            files_kept_for=min(times, default=None),
         )
 
     @property
@@ -117,6 +143,18 @@ def epochs_of(rows: int, asked: AskedRate, *, first: int | None, row_bytes: floa
     steady = int(asked.target * BYTES_PER_SECOND / row_bytes) if row_bytes else first
     most = asked.most_by_pace
     return max(epochs_for(rows, first=first, steady=steady if most is None else min(steady, most)), 1)
+
+
+def further_blocks(job: BackfillJob, further: Mapping[str, SeenUpstream]) -> list[FileStatistics]:
+    """
+    Return the files of upstreams that lead further branches.
+
+    :param further: these upstreams, by their names.
+    """
+    found: list[FileStatistics] = []
+    for name, seen in further.items():
+        found += seen.source.blocks(seen.described.offset, seen.described.key_order(job.all_upstreams[name].key))
+    return found
 
 
 class _Event(NamedTuple):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.table_version import TableVersion, TableVersions
     from airflow_backfill_provider.core.status.compaction import CompactionPlan
     from airflow_backfill_provider.sources.base import Source
+    from airflow_backfill_provider.spark.further_lead import FurtherLead
     from airflow_backfill_provider.spark.job_rows import JobRows
     from airflow_backfill_provider.spark.row_account import RowAccount
 
@@ -59,6 +60,7 @@ class ReaderContext:
     :param settings: the settings in force.
     :param job_rows: the upstream's rows that belong to the job.
     :param upstream: the upstream.
+    :param further: the upstreams that lead further branches, by their names; none for most jobs.
     :param rows_at: the rows as of an offset.
     :param account: checks the counted rows.
     :param storage_options: options of the object store, as deltalake takes them.
@@ -68,13 +70,14 @@ class ReaderContext:
     settings: JobSettings
     job_rows: JobRows
     upstream: Source
+    further: Mapping[str, FurtherLead]
     rows_at: UpstreamRows
     account: RowAccount
     storage_options: Mapping[str, str] | None
 
 
 class HistoryReader(ABC):
-    """Reads a job's snapshot, chunk by chunk."""
+    """Reads a job's snapshot, chunk by chunk. If several upstreams lead, chunks are of all of them."""
 
     counts_before_changes: ClassVar[bool] = True
     """Whether a chunk can be checked before the epoch's changes are written."""
@@ -94,6 +97,15 @@ class HistoryReader(ABC):
         """
         del error, barrier, ranges
         return None
+
+    def further(self, chunk: Chunk) -> Mapping[str, DataFrame]:
+        """
+        Return the rows of a chunk that are of upstreams that lead further branches, by the names of these.
+
+        :returns: by default none.
+        """
+        del chunk
+        return {}
 
     def check(self, barrier: Barrier) -> None:  # noqa: B027 - most check a chunk when they count it
         """

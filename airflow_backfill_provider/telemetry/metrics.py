@@ -45,9 +45,10 @@ class _Sender:
         self._count("rows_read", commit.snapshot_read_row_count)
         self._count("rows_forwarded", commit.upstream_output_row_count)
         self._gauge("epoch_seconds", sum(commit.seconds.values()))
-        self._gauge("lag_versions", status.lag_versions)
-        if status.lag_seconds is not None:
-            self._gauge("lag_seconds", status.lag_seconds)
+        behind = status.furthest or status
+        self._gauge("lag_versions", behind.lag_versions)
+        if behind.lag_seconds is not None:
+            self._gauge("lag_seconds", behind.lag_seconds)
         self._gauge("vnodes_completed", status.vnodes.completed)
 
     def _count(self, name: str, count: int) -> None:

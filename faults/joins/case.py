@@ -11,8 +11,8 @@ from faults.joins.queries import DrawnQuery, a_query
 from faults.joins.rows import CHANGES
 from faults.joins.tables import JoinedTable, some_tables
 
-KINDS = ("join",)
-"""The kinds of queries that are played: those that a shape is registered for."""
+PLAYED = ("join", "join", "groups of joins")
+"""The kinds of queries that are played: those that a shape is registered for; joins of rows most often."""
 
 _GAPS = (2, 3)
 """The fewest and the most times at which tables change."""
@@ -45,7 +45,13 @@ class JoinsCase:
     @property
     def can_be_shared(self) -> bool:
         """Whether several task runs can share an epoch."""
-        return bool(self.fields["strategy"] != "no_shuffle" and self.fields["vnode_count"] > 1)
+        several = self.fields["strategy"] != "no_shuffle" and self.fields["vnode_count"] > 1
+        return self.has_chunks and several
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether history is read in several epochs; that of groups is read in one."""
+        return self.query.kind == "join"
 
     def summary(self) -> str:
         """Return a description in one line."""
@@ -58,7 +64,7 @@ class JoinsCase:
 
 def a_case(random: random.Random) -> JoinsCase:
     """Return a case."""
-    query = a_query(random, some_tables(random), KINDS)
+    query = a_query(random, some_tables(random), PLAYED)
     fields = _fields(random, query)
     names = [table.name for table in query.tables]
     gaps = tuple(_changes(random, names, fewest=int(number > 0)) for number in range(random.randint(*_GAPS)))
@@ -66,6 +72,8 @@ def a_case(random: random.Random) -> JoinsCase:
 
 
 def _fields(random: random.Random, query: DrawnQuery) -> dict[str, Any]:
+    if query.kind != "join":
+        return {"strategy": "snapshot", "visibility": "on_finish", "vnode_count": 4}
     strategy = random.choice(("snapshot", "snapshot", "no_shuffle", "arrangement"))
     fields: dict[str, Any] = {
         "strategy": strategy,

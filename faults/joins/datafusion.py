@@ -18,6 +18,7 @@ _FUNCTION = re.compile(r"\buser\b")
 """The name of a table that is a function's, too."""
 
 _LITERAL = re.compile(r"('[^']*')")
+_STAR_AFTER_USING = re.compile(r"\.\*.*\bUSING\b", re.IGNORECASE | re.DOTALL)
 _MICROSECONDS = pa.timestamp("us")
 
 Rows = Mapping[str, tuple[Row, ...]]
@@ -32,6 +33,8 @@ def computed(query: str, tables: Sequence[JoinedTable], rows: Rows, folder: Path
     """
     if any(column.type == "double" for table in tables for column in table.joinable):
         return None  # it does not take -0.0 and 0.0 for one value
+    if _STAR_AFTER_USING.search(query):
+        return None  # its star of a relation does not begin with the columns of USING
     engine = QueryBuilder()
     for table in tables:
         name = table.name.lower()

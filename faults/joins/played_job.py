@@ -34,7 +34,7 @@ from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import TESTER, Lakehouse, UnlockedEngine
 
 MOST_EPOCHS = 60
-"""The most epochs between two changes; a job has few rows."""
+"""The most epochs in a row; a job has few rows."""
 
 POINTS = (
     *(CrashPoint.AFTER_PIN, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT),
@@ -100,10 +100,12 @@ class PlayedJob:
 
     def end(self) -> None:
         """Run what is left, compare the view with the newest rows, and damage some views, which are repaired then."""
-        mutations.resume_job(store=self._lakehouse.backfill.store, requested_by="tester")
-        mutations.throttle_job(None, store=self._lakehouse.backfill.store, requested_by="tester")
-        self._run(MOST_EPOCHS)
-        if not self._lakehouse.backfill.store.state().completed:
+        store = self._lakehouse.backfill.store
+        mutations.resume_job(store=store, requested_by="tester")
+        if self.case.has_chunks:
+            mutations.throttle_job(None, store=store, requested_by="tester")
+        self._run_to_the_end()
+        if not store.state().completed:
             raise WrongError("I4: the view is not finished")
         self._require(self._truth.newest(), "I4: at the end")
         if self._random.random() < 0.25:
@@ -111,14 +113,18 @@ class PlayedJob:
         elif self._random.random() < 0.4:
             self._verified("at the end")
 
-    def _run(self, most: int) -> None:
+    def _run_to_the_end(self) -> None:
+        if not self._run(MOST_EPOCHS):
+            raise WrongError(f"I4: something is still due after {MOST_EPOCHS} epochs")
+
+    def _run(self, most: int) -> bool:
+        """Run epochs, and return whether nothing is left to do."""
         for _ in range(most):
             if self._random.random() < 0.2:
                 self._steer()
             if not self._epoch():
-                return
-        if most == MOST_EPOCHS:
-            raise WrongError(f"I4: something is still due after {most} epochs")
+                return True
+        return False
 
     def _steer(self) -> None:
         """Change a setting of a job that reads history."""
@@ -130,8 +136,8 @@ class PlayedJob:
                 mutations.pause_job(store=store, requested_by="tester")
                 self._epoch()
                 mutations.resume_job(store=store, requested_by="tester")
-            case "throttle":
-                limit = self._random.choice((1, 5, 20, None))
+            case "throttle" if self.case.has_chunks:
+                limit = self._random.choice((5, 9, 20, None))
                 mutations.throttle_job(limit, store=store, requested_by="tester")
             case _ if self.case.can_be_shared:
                 mutations.rescale_job(self._random.choice((1, 2)), store=store, requested_by="tester")
@@ -232,6 +238,6 @@ class PlayedJob:
         verifier.verify_job(backfill, engine=lambda: self._lakehouse.engine, requester=TESTER)
         if repairs.ask_for_repair(backfill, requested_by="tester") is None:
             raise WrongError(f"I6: the verification did not find {damage}")
-        self._run(MOST_EPOCHS)
+        self._run_to_the_end()
         self.happened["repaired"] += 1
         self._require(self._truth.newest(), f"after a repair of {damage}")

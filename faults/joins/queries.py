@@ -118,24 +118,26 @@ def _outer_step(draw: Drawing, inner: str, items: Sequence[Item]) -> str:
     return f"SELECT {', '.join(item.name for item in kept)} FROM ({inner}) AS j{where}"
 
 
-def _groups(draw: Drawing) -> str:
-    """Groups of the rows of a join or a union, DISTINCT, or aggregates of all rows."""
-    match draw.random.randrange(6):
+def _groups_of_joins(draw: Drawing) -> str:
+    """Groups of the rows of a join, DISTINCT, or aggregates of all rows."""
+    match draw.random.randrange(5):
         case 0:
-            text, items = _branches(draw, "UNION ALL")
-            return _over(draw, text, items)
-        case 1:
             selection = draw.joined(3)
             items = draw.items.some(selection)
             return _over(draw, f"SELECT {_listed(items)} {selection.text}", items)
-        case 2:
+        case 1:
             selection = draw.joined(3)
             return f"SELECT DISTINCT {_listed(draw.items.keys(selection))} {selection.text}"
-        case 3:
+        case 2:
             selection = draw.joined(3)
             return f"SELECT {', '.join(draw.items.aggregates(selection))} {selection.text}"
         case _:
             return _grouped(draw)
+
+
+def _groups_of_unions(draw: Drawing) -> str:
+    text, items = _branches(draw, "UNION ALL")
+    return _over(draw, text, items)
 
 
 def _grouped(draw: Drawing) -> str:
@@ -173,5 +175,10 @@ def _listed(items: Sequence[Item]) -> str:
     return ", ".join(item.selected for item in items)
 
 
-KINDS: Mapping[str, Callable[[Drawing], str]] = {"join": _rows_of_join, "union": _rows_of_union, "groups": _groups}
+KINDS: Mapping[str, Callable[[Drawing], str]] = {
+    "join": _rows_of_join,
+    "union": _rows_of_union,
+    "groups of joins": _groups_of_joins,
+    "groups of unions": _groups_of_unions,
+}
 """The kinds of queries."""

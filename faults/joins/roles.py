@@ -25,6 +25,7 @@ class Role:
     :param table: the table that it reads.
     :param text: its text in FROM, with its name.
     :param is_optional: whether its columns are null without a match.
+    :param is_inside: whether it stands in EXISTS or IN.
     :param place: the number of the relation in a FROM with commas that it belongs to: ON sees only that one's.
     """
 
@@ -32,6 +33,7 @@ class Role:
     table: JoinedTable
     text: str
     is_optional: bool = False
+    is_inside: bool = False
     place: int = 0
 
     @property
@@ -83,16 +85,17 @@ class Names:
 
         :param among: the relations whose columns the name could be.
         """
-        name = self.quoted(column.column.name)
+        # Spark does not find a column of a NOT EXISTS that the subquery names in another case.
+        name = self.quoted(column.column.name, in_any_case=not any(role.is_inside for role in among))
         wanted = column.column.name.lower()
         is_alone = sum(one.name.lower() == wanted for role in among for one in role.columns) == 1
         if is_alone and self._random.random() < 0.3:
             return name
         return f"{column.role.name}.{name}"
 
-    def quoted(self, name: str) -> str:
+    def quoted(self, name: str, *, in_any_case: bool = True) -> str:
         """Return a name with quotes where it needs them and at times elsewhere, and at times in another case."""
-        if self._random.random() < 0.1:
+        if in_any_case and self._random.random() < 0.1:
             name = name.upper() if name.isascii() else name
         return name if _PLAIN.fullmatch(name) and self._random.random() < 0.85 else f"`{name}`"
 
@@ -137,18 +140,19 @@ class Relations:
         left = [table for table in self._tables if table.name not in self.read]
         return self._random.choice(left if left and self._random.random() < 0.6 else self._tables)
 
-    def drawn(self, table: JoinedTable, *, is_named: bool = False) -> Role:
+    def drawn(self, table: JoinedTable, *, is_inside: bool = False) -> Role:
         """
         Return a new relation.
 
-        :param is_named: whether it must have a name of its own.
+        :param is_inside: whether it stands in EXISTS or IN; then it has a name that no other one has.
         """
         self._count += 1
         self.read[table.name] += 1
-        if self.read[table.name] == 1 and not is_named and self._random.random() < 0.3:
+        if self.read[table.name] == 1 and not is_inside and self._random.random() < 0.3:
             return Role(table.name, table, table.name)
         name = f"r{self._count}"
-        return Role(name, table, f"{self._relation(table)}{self._random.choice((' ', ' AS '))}{name}")
+        text = f"{self._relation(table)}{self._random.choice((' ', ' AS '))}{name}"
+        return Role(name, table, text, is_inside=is_inside)
 
     def _relation(self, table: JoinedTable) -> str:
         """Return a table, or a SELECT of some of its rows."""

@@ -166,12 +166,12 @@ class Selection:
         ties = self._ties(self.roles, table)
         if not ties:
             return
-        role = self._relations.drawn(table, is_named=True)
+        role = self._relations.drawn(table, is_inside=True)
         inside, text = [role], role.text
         below = self._relations.any_table()
         below_ties = self._ties([role], below)
         if below_ties and self._random.random() < 0.35:
-            other = self._relations.drawn(below, is_named=True)
+            other = self._relations.drawn(below, is_inside=True)
             join = self._random.choice(("JOIN", "LEFT JOIN"))
             text += f" {join} {other.text} ON {self._matching(below_ties, other, [*inside, other, *self.roles])}"
             inside.append(replace(other, is_optional=join == "LEFT JOIN"))
@@ -193,7 +193,7 @@ class Selection:
             # NOT IN needs columns that are never null, which few are.
             pairs = [one for one in pairs if one[0].is_never_null and one[1].is_required] or pairs
         ties = self._random.sample(pairs, min(len(pairs), self._random.choice((1, 1, 1, 2))))
-        role = self._relations.drawn(table, is_named=True)
+        role = self._relations.drawn(table, is_inside=True)
         among = [role, *self.roles]
         listed = ", ".join(self._relations.names.of(RoleColumn(role, column), among) for _, column in ties)
         values = ", ".join(self.name(outer) for outer, _ in ties)

@@ -14,9 +14,9 @@ CONDITIONS: Mapping[str, Sequence[str]] = {
     "floating": ("{c} > 0", "{c} < 5"),
     "text": ("{c} < 'z'", "{c} <> ''", "{c} LIKE '%a%'", "NOT ({c} = 'a')"),
     "day": ("{c} < DATE'2024-02-27'", "{c} <> DATE'2024-02-20'"),
-    "moment": ("{c} < TIMESTAMP'2024-03-31 01:00:00Z'", "year({c}) > 2000"),
+    "moment": ("{c} < TIMESTAMP'2024-03-31 01:00:00Z'", "{c} <> TIMESTAMP'2024-03-31 01:00:00Z'"),
     "boolean": ("{c}", "NOT {c}", "{c} IS NOT TRUE"),
-    "binary": ("{c} <> X'00'", "hex({c}) <> '0A'"),
+    "binary": ("{c} <> X'00'", "{c} <> X'0A'"),
 }
 """Conditions on a value."""
 

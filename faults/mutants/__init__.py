@@ -35,6 +35,8 @@ from faults.mutants import (
     formats,
     groups,
     guards,
+    joined_groups,
+    joined_views,
     joins,
     lake,
     protocol,
@@ -46,6 +48,7 @@ from faults.mutants import (
     state,
     strategies,
     succession,
+    unions,
     verifying,
 )
 from faults.mutants.mutant import Mutant
@@ -80,6 +83,9 @@ MUTANTS = (
     *folds.MUTANTS,
     *slices.MUTANTS,
     *joins.MUTANTS,
+    *unions.MUTANTS,
+    *joined_views.MUTANTS,
+    *joined_groups.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
     *formats.MUTANTS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import ARRANGED, CATALOG_TABLES, FOREIGN_HISTORY, SMALL_CHANGES, SPARK_SETTINGS
+from faults.mutants.killers import CATALOG_TABLES, EPOCHS, FOREIGN_HISTORY, SMALL_CHANGES, SPARK_SETTINGS
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -11,9 +11,11 @@ MUTANTS = (
         breaks="Changes of rows that no chunk has read yet reach the view of an arrangement, and the chunk again.",
         invariant="I1",
         file="airflow_backfill_provider/engine/epoch.py",
-        old="net=self._net.filter(self._visible),",
-        new="net=self._net,",
-        killers=(f"{ARRANGED}::test_a_backfill_through_rescales[out and in]",),
+        old="net = net.filter(self._visible)",
+        new="pass",
+        killers=(
+            f"{EPOCHS}::test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch[arrangement]",
+        ),
         spark=True,
     ),
     Mutant(
@@ -29,7 +31,7 @@ MUTANTS = (
             rows = self._write_parts()
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
 """,
-        killers=(f"{ARRANGED}::test_a_backfill_through_rescales[out and in]",),
+        killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
         spark=True,
     ),
     Mutant(
@@ -37,8 +39,8 @@ MUTANTS = (
         breaks="A few thousand changes of a megabyte each are sent to every executor, as if they were small.",
         invariant="I6",
         file="airflow_backfill_provider/spark/small_changes.py",
-        old=" and value_bytes <= MOST_BYTES_SENT",
-        new="",
+        old="<= MOST_VALUES_SENT and value_bytes <= MOST_BYTES_SENT",
+        new="<= MOST_VALUES_SENT",
         killers=(f"{SMALL_CHANGES}::test_changes_are_sent_to_every_executor_only_if_they_are_few_and_narrow",),
         spark=True,
     ),
@@ -56,8 +58,8 @@ MUTANTS = (
         breaks="A key that the upstream has in two vnodes gets into the view twice.",
         invariant="I6",
         file="airflow_backfill_provider/engine/epoch.py",
-        old="must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes",
-        new="must_be_single = self._tables.settings.repairs_view(barrier)",
+        old="must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads",
+        new="must_be_single = repairs or self._tables.writer.replaces_leads",
         killers=(f"{FOREIGN_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
         spark=True,
     ),

@@ -99,6 +99,15 @@ MUTANTS = (
         killers=(f"{FOLD_COLUMNS}::test_an_extreme_is_lost_if_it_goes_and_none_comes_instead",),
     ),
     Mutant(
+        name="lost-groups-not-looked-for",
+        breaks="A group that must be read again vanishes, because its fold seems to lose none.",
+        invariant="I1",
+        file=f"{_ROOM}/folding.py",
+        old='return self.is_inexact != "false" or any(',
+        new='return self.is_inexact != "false" and any(',
+        killers=(f"{FOLDING}::test_a_step_says_whether_any_group_may_have_to_be_read_again",),
+    ),
+    Mutant(
         name="extreme-of-nothing",
         breaks="A group without values keeps its last least value; with nothing to read, it is not read again.",
         invariant="I1",

@@ -68,7 +68,7 @@ MUTANTS = (
         breaks="The changes of a dimension do not reach the view.",
         invariant="I1",
         file="airflow_backfill_provider/engine/other_changes.py",
-        old="if images.head(1):",
+        old="if number := images.select(*map(column, other.rows.key.names)).distinct().count():",
         new="if False:",
         killers=(f"{SPARK}::test_a_view_over_two_tables_follows_both_through_crashes",),
         spark=True,
@@ -79,7 +79,7 @@ MUTANTS = (
         invariant="I1",
         file="airflow_backfill_provider/shapes/full/writer.py",
         old="fresh = self._context.run(read, self._context.others_at_end(barrier))",
-        new="fresh = self._context.run(read, self._context.others_at_begin(barrier))",
+        new="fresh = self._context.run(read, self._context.others_at_begin(barrier, self._context.others))",
         killers=(
             (
                 "tests/integration/engine/test_full_over_several.py::"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from contextlib import suppress
 
 import pytest
@@ -165,3 +166,25 @@ def test_a_tempting_variant_is_wrong_somewhere(mutant):
         ]
         wrong += not is_right(query, before, after, found)
     assert wrong >= 3
+
+
+@pytest.mark.parametrize("kind", ["groups", "union"])
+@pytest.mark.parametrize("seeds", MORE_SEEDS)
+def test_groups_gain_and_lose_what_affected_leads_were_and_are_joined_to(kind, seeds):
+    """A fold adds the difference of two joins over the same leads, each as of one end of the window."""
+    for seed in seeds:
+        rng, before, after = world(seed)
+        query = resolved(getattr(Writer(rng, joins=3), kind)())
+        if query.row_units is not None:
+            continue
+        leads, names = leads_of(query, before, after), [f"u{number}" for number in range(len(query.group_columns()))]
+
+        def rows(at, of=None, query=query, names=names):
+            found = run(query, bindings(query, at, of), query.render_units(name_of, names))
+            return Counter(tuple(row.values()) for row in found)
+
+        moved = rows(before)
+        moved.subtract(rows(before, leads))
+        moved.update(rows(after, leads))
+        assert +moved == rows(after), seed
+        assert not -moved, seed

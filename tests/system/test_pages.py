@@ -22,6 +22,7 @@ from tests.plain_engine import CountingEngine, make
 from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
 from tests.unit.stand_in import Lake, run_epoch
+from tests.variants import exhaustive
 
 pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
 
@@ -259,7 +260,7 @@ def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
         expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", exhaustive("dark")])
 def test_texts_can_be_read_in_light_and_dark(visit, scheme):
     page = visit(job("watched"), color_scheme=scheme)
     expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()

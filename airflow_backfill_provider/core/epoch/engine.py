@@ -23,7 +23,8 @@ class EpochWrites:
 
     :param snapshot_rows: upstream rows in the chunk by vnode, before the query's filter; under ``no_shuffle`` all
         are counted for vnode 0.
-    :param change_rows: net changes that passed the position filter, before the query's filter.
+    :param change_rows: net changes that passed the position filter, before the query's filter; and of several
+        upstreams, the changed rows of those that do not lead.
     :param seconds: wall-clock seconds of this attempt by stage.
     :param rows_added: rows that the changes add to what was read before; negative if they remove more.
     :param load: Spark's load during this attempt, if it is known.

@@ -20,7 +20,7 @@ class EpochReport(Frozen):
     What one of several task runs did for the epoch that they share. The epoch is committed once all have reported.
 
     :param part: the part of the chunk that was read; ``None`` if the changes were applied.
-    :param rows: snapshot rows by vnode; for the changes, the number of net changes under 0.
+    :param rows: snapshot rows by vnode; for the changes, the number of net changes under 0, of all upstreams.
     :param rows_added: for the changes, the rows that they add to what was read before, minus those that they remove.
     :param seconds: wall-clock seconds by stage.
     :param load: the load of the task run's Spark application, if it is known.
@@ -42,7 +42,8 @@ class EpochCommit(Frozen):
     What a committed epoch did; the barrier log's second record of it.
 
     :param snapshot_read_row_count: upstream rows read by the snapshot chunk, before the query's filter.
-    :param upstream_output_row_count: net changes that passed the position filter.
+    :param upstream_output_row_count: net changes that passed the position filter; and of several upstreams, the changed
+        rows of those that do not lead.
     :param rows_read: snapshot rows read by all epochs so far.
     :param rows_present: read rows that the upstream still has; ``None`` if unknown.
     :param state_epoch: the epoch of the state after this epoch; an earlier one if the epoch moved no position.

@@ -119,6 +119,11 @@ class ResolvedUpstream(BaseModel):
         return names_within(self.types)
 
     @property
+    def all_names(self) -> frozenset[str]:
+        """The same, with those of the other upstreams."""
+        return self.names.union(*(other.names for other in self.others.values()))
+
+    @property
     def types(self) -> dict[str, str]:
         """The types of the columns by name."""
         return {column.name: column.type for column in self.columns}

@@ -100,7 +100,7 @@ class BackfillJob(ShownAsYaml):
         After its creation, the job is rescaled through its settings.
     :param visibility: when changes of rows that the view already has reach the view; ``on_finish`` is faster, see
         :class:`~airflow_backfill_provider.core.job.visibility.Visibility`. By default ``every_epoch``, unless the
-        strategy or the query's shape supports only the other.
+        strategy or the query's shape supports only the other, or the query is a join and the job names no strategy.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -63,6 +63,38 @@ class BehindRoot:
     def seconds(self, now: dt.datetime) -> float:
         """Return the age of the oldest change that the view may lack."""
         return 0.0 if self.since is None else max((now - self.since).total_seconds(), 0.0)
+
+
+def furthest(found: Iterable[BehindRoot | None]) -> BehindRoot | None:
+    """
+    Return how far a view is behind the root that it is furthest behind, of several.
+
+    :param found: how far it is behind each; ``None`` if that is unknown, and then it is unknown of all.
+    """
+    since: list[dt.datetime] = []
+    for behind in found:
+        if behind is None:
+            return None
+        since += [] if behind.since is None else [behind.since]
+    return BehindRoot(min(since, default=None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamChain:
+    """
+    The jobs whose views lead to one upstream of a job.
+
+    :param jobs: the jobs, in the order in which they run; none if the upstream is no view.
+    :param behind_root: how far the job's view is behind the root of the chain; ``None`` if there is no chain, or if it
+        is unknown.
+    """
+
+    jobs: tuple[ChainedJob, ...] = ()
+    behind_root: BehindRoot | None = None
+
+
+NO_CHAIN = UpstreamChain()
+"""The chain of an upstream that is no view."""
 
 
 def waits_for(chain: Sequence[ChainedJob]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -19,8 +18,9 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.status.alarm import Alarm
-from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, HeldUpstream, waits_for
+from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, HeldUpstream, UpstreamChain, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
+from airflow_backfill_provider.core.status.job_condition import JobCondition, condition_of
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
 from airflow_backfill_provider.core.status.split_status import SplitStatus, split_map
@@ -33,19 +33,6 @@ from airflow_backfill_provider.core.status.upstream_status import (
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.core.status.vnode_map import ALMOST_DONE, VnodeSpan, vnode_map
 from airflow_backfill_provider.core.status.watchdog import answered_at, watch
-
-
-class JobCondition(StrEnum):
-    """Whether a job is finished, or why not. If several conditions hold, the first in this list."""
-
-    CANCELLED = "cancelled"
-    FINISHED = "finished"
-    PAUSED = "paused"
-    RATE_LIMIT_ZERO = "rate_limit_zero"
-    RUNNING = "running"
-    """An epoch is pinned and not committed: a task run executes it, or it waits for a retry."""
-    WAITING = "waiting"
-    """No epoch is pinned: the job waits for the next DAG run."""
 
 
 class VnodeCounts(BaseModel):
@@ -178,6 +165,11 @@ class JobSummary(BaseModel):
     upstreams: Annotated[dict[str, UpstreamStatus], Field(exclude_if=lambda found: not found)] = {}
     furthest_behind: Annotated[str, Field(exclude_if=lambda name: not name)] = ""
 
+    @property
+    def furthest(self) -> UpstreamStatus | None:
+        """The one of several upstreams that the view is furthest behind; ``None`` if there is only one."""
+        return self.upstreams.get(self.furthest_behind)
+
 
 class JobStatus(JobSummary):
     """
@@ -223,9 +215,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     verified: VerifiedState | None = None,
     verification_waits: bool = False,
     verification_problem: str | None = None,
-    chain: tuple[ChainedJob, ...] = (),
-    behind_root: BehindRoot | None = None,
+    chain: UpstreamChain = NO_CHAIN,
     other_feeds: Mapping[str, ChangeFeed] = MappingProxyType({}),
+    other_chains: Mapping[str, UpstreamChain] = MappingProxyType({}),
     held: Sequence[HeldUpstream] = (),
 ) -> JobSummary:
     """
@@ -240,8 +232,8 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param verification_waits: whether a verification is requested.
     :param verification_problem: why verifications cannot be read, if so.
     :param chain: the jobs before this one, whose views lead to its upstream.
-    :param behind_root: how far the view is behind the first upstream of the chain; ``None`` if that is unknown.
     :param other_feeds: such changes of the upstreams beside the one that leads, by their names.
+    :param other_chains: the jobs whose views lead to these.
     :param held: the upstreams that wait until another job's view has as much of a common table.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
@@ -261,8 +253,10 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         committed_barrier.upstream.to_offset if committed_barrier else settings.first_window_after
     )
     last_failure = _last_failure(newest, pinned, failures)
-    waits = waits_for(chain) or next((one.waits_for for one in held), "")
-    upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, now)
+    chains = {settings.definition.lead_name: chain, **other_chains}
+    upstreams = upstream_statuses(settings, committed_barrier, feed, other_feeds, chains, now)
+    waits = [*(waits_for(one.jobs) for one in chains.values()), *(one.waits_for for one in held)]
+    waiting = next(filter(None, waits), None)
     alarms = watch(
         settings=settings,
         barriers=barriers,
@@ -281,7 +275,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         pinned_epoch=pinned.epoch if pinned else None,
         pinned_at=pinned.injected_at if pinned else None,
         committed_at=committed.committed_at if committed else None,
-        condition=_condition(settings, finished=finished, pinned=pinned is not None),
+        condition=condition_of(settings, finished=finished, pinned=pinned is not None),
         finished=finished,
         paused=settings.paused,
         cancelled=settings.cancelled,
@@ -313,7 +307,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         alarms=alarms,
         warnings=(
             *(_warnings(newest, verified) if newest else ()),
-            *([waits] if waits else []),
+            *([waiting] if waiting else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
@@ -325,9 +319,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         verification_waits=verification_waits,
         verification_problem=verification_problem,
         work=recent_work(barriers, commits),
-        chain=chain,
-        waits_for=waits or None,
-        root_lag_seconds=None if behind_root is None else behind_root.seconds(now),
+        chain=chain.jobs,
+        waits_for=waiting,
+        root_lag_seconds=None if chain.behind_root is None else chain.behind_root.seconds(now),
         upstreams=upstreams,
         furthest_behind=furthest_behind(upstreams),
     )
@@ -350,18 +344,6 @@ def _last_failure(
         failure for failure in failures if (failure.epoch, failure.incarnation) == (pinned.epoch, pinned.incarnation)
     ]
     return LastFailure.of_attempt(ours[-1]) if ours else None
-
-
-def _condition(settings: JobSettings, *, finished: bool, pinned: bool) -> JobCondition:
-    if settings.cancelled:
-        return JobCondition.CANCELLED
-    if finished:
-        return JobCondition.FINISHED
-    if settings.paused:
-        return JobCondition.PAUSED
-    if settings.rate_limit == 0:
-        return JobCondition.RATE_LIMIT_ZERO
-    return JobCondition.RUNNING if pinned else JobCondition.WAITING
 
 
 def _count(state: BackfillState) -> VnodeCounts:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.status.chain import ChainedJob, UpstreamChain
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
 
 
@@ -29,6 +31,9 @@ class UpstreamStatus(BaseModel):
     :param behind_since: when the oldest unread offset was committed.
     :param answers: whether it answered; if not, its lag is unknown.
     :param headroom_hours: hours until it may delete changes that an epoch needs; ``None`` if no epoch needs any.
+    :param chain: if it is itself a job's view, the jobs before this one, in the order in which they run.
+    :param root_lag_seconds: age of the oldest change of that chain's first upstream that the view may lack; ``None`` if
+        there is no chain, or if it is unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,6 +50,8 @@ class UpstreamStatus(BaseModel):
     behind_since: dt.datetime | None
     answers: bool
     headroom_hours: float | None
+    chain: tuple[ChainedJob, ...] = ()
+    root_lag_seconds: float | None = None
 
 
 def upstream_statuses(
@@ -52,6 +59,7 @@ def upstream_statuses(
     committed: Barrier | None,
     feed: ChangeFeed,
     others: Mapping[str, ChangeFeed],
+    chains: Mapping[str, UpstreamChain],
     now: dt.datetime,
 ) -> dict[str, UpstreamStatus]:
     """
@@ -60,12 +68,16 @@ def upstream_statuses(
     :param committed: the barrier of the newest committed epoch, if there is one.
     :param feed: the changes of the lead that no epoch has read.
     :param others: those of the other upstreams, by their names.
+    :param chains: the jobs whose views lead to each upstream, by its name.
     """
     if not others:
         return {}
     job = settings.definition
     feeds = {job.lead_name: feed, **others}
-    return {name: _status(settings, name, found, committed, now) for name, found in feeds.items()}
+    return {
+        name: _status(settings, name, found, committed, now).model_copy(update=_chained(chains.get(name), now))
+        for name, found in feeds.items()
+    }
 
 
 def furthest_behind(upstreams: Mapping[str, UpstreamStatus]) -> str:
@@ -89,6 +101,13 @@ def smallest_headroom(feeds: list[ChangeFeed], now: dt.datetime) -> float | None
     """Return the hours until the first of some upstreams may delete needed changes; ``None`` if none needs any."""
     known = [left / dt.timedelta(hours=1) for feed in feeds if (left := feed.headroom(now)) is not None]
     return min(known, default=None)
+
+
+def _chained(chain: UpstreamChain | None, now: dt.datetime) -> dict[str, Any]:
+    if chain is None:
+        return {}
+    behind = chain.behind_root
+    return {"chain": chain.jobs, "root_lag_seconds": None if behind is None else behind.seconds(now)}
 
 
 def _status(

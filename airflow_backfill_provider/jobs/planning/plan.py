@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, initial_settings_of
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.refresh_cost import break_even
 from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
@@ -30,13 +31,14 @@ from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.several import over_tables
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import ChunkInputs
 from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.in_place_chunk import next_chunk
-from airflow_backfill_provider.strategies.inputs import epochs_of
+from airflow_backfill_provider.strategies.inputs import epochs_of, further_blocks
 
 
 class BackfillPlan(BaseModel):
@@ -66,7 +68,7 @@ class BackfillPlan(BaseModel):
     :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
         filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
-    :param upstreams: of a job with several, each by its name; the other fields are about the one that leads.
+    :param upstreams: of a job with several, each by its name; the other fields are about those that lead.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,17 +120,19 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     if created:
         settings = backfill.require_created()
         job = job.model_copy(update=initial_settings_of(settings))
-    choice = choose_strategy(job, upstream, described)
+    choice = choose_strategy(job, upstream, described, seen.others)
     outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
-    files = upstream.blocks(described.offset, described.key_order(job.upstream.key))
+    leads = {name: seen.others[name] for name in further_leads(job)}
+    files = [*upstream.blocks(described.offset, described.key_order(job.upstream.key)), *further_blocks(job, leads)]
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     upkeep = _upkeep(job, outlook, created=created)
-    largest_unit = upstream.largest_group(described.offset, query_of(job).unit_columns(list(described.types)))
+    of_units = over_tables(query_of(job), job, resolved).unit_columns(list(described.types))
+    largest_unit = upstream.largest_group(described.offset, of_units)
     return BackfillPlan(
         name=job.name,
         created=created,
-        upstreams=planned_upstreams(job, seen),
+        upstreams=planned_upstreams(job, seen, over_tables(query_of(job), job, resolved)),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),

@@ -8,7 +8,7 @@ from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.rate_limit import described_limit
 from airflow_backfill_provider.core.refresh_cost import described_break_even
 from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
-from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream
+from airflow_backfill_provider.jobs.planning.upstream_text import change_facts, upstream_facts
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.inputs import BYTES_PER_SECOND, SECONDS_PER_APPLICATION
 
@@ -65,7 +65,7 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     facts = [
         ("strategy", f"{plan.strategy}: {plan.reason}"),
         ("upstream", f"{size} as of {plan.offset_name} {plan.upstream_version}"),
-        *((name, _of_upstream(found)) for name, found in plan.upstreams.items()),
+        *upstream_facts(plan.upstreams),
         ("rate limit", limit),
         ("to read", f"{text.rows(plan.rows_left)}{_in_epochs(plan)}"),
     ]
@@ -79,14 +79,7 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         facts.append(("next epoch", first))
     if plan.last_epochs:
         facts.append(("afterwards", plan.last_epochs))
-    return [*facts, *_upkeep(plan)]
-
-
-def _of_upstream(upstream: PlannedUpstream) -> str:
-    leads = "leads; " if upstream.leads else ""
-    size = f"{text.rows(upstream.rows)}, {text.size(upstream.bytes)} in {text.files(upstream.files)}"
-    kept = "" if upstream.kept_hours is None else f", keeps changes for {text.duration(upstream.kept_hours * 3600)}"
-    return f"{leads}{size} as of {upstream.offset_name} {upstream.version}{kept}"
+    return [*facts, *_upkeep(plan), *change_facts(plan.upstreams)]
 
 
 def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs.first_look import FirstLook
+from airflow_backfill_provider.jobs.planning.planned_changes import BROADCAST_BYTES, PlannedChange, planned_changes
+from airflow_backfill_provider.shapes.queries import ShapedQuery
+from airflow_backfill_provider.shapes.several import QueryOverSeveral
 
 
 class PlannedUpstream(BaseModel):
@@ -14,13 +20,15 @@ class PlannedUpstream(BaseModel):
     One of several upstreams, as of the instant of the plan.
 
     :param location: where it is.
-    :param leads: whether it is the one whose rows are read in chunks.
+    :param leads: whether its rows are read in chunks.
     :param version: its offset.
     :param offset_name: what an offset is called, such as ``version``.
     :param files: its data files.
     :param rows: their rows.
     :param bytes: their size.
     :param kept_hours: how long it keeps changes; ``None`` if that is unknown.
+    :param is_broadcast: whether it is so small that Spark, by default, sends it to every executor.
+    :param change: an epoch in which 0.1 % of its rows change; ``None`` if the query does not tell what these touch.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -33,23 +41,46 @@ class PlannedUpstream(BaseModel):
     rows: int
     bytes: int
     kept_hours: float | None
+    is_broadcast: bool = False
+    change: PlannedChange | None = None
 
 
-def planned_upstreams(job: BackfillJob, seen: FirstLook) -> dict[str, PlannedUpstream]:
-    """Return what is known of each of several upstreams, by its name; nothing if there is only one."""
-    found = {}
+def planned_upstreams(job: BackfillJob, seen: FirstLook, query: ShapedQuery) -> dict[str, PlannedUpstream]:
+    """
+    Return what is known of each of several upstreams, by its name; nothing if there is only one.
+
+    :param query: the job's query, resolved over them.
+    """
+    found, leads = {}, {job.lead_name, *further_leads(job)}
     for name, upstream in seen.several.items():
         definition, described = job.all_upstreams[name], upstream.described
         files = upstream.source.blocks(described.offset, described.key_order(definition.key))
         kept = upstream.source.changes_kept_for()
+        size = sum(file.size for file in files)
         found[name] = PlannedUpstream(
             location=definition.location,
-            leads=name == job.lead_name,
+            leads=name in leads,
             version=described.offset,
             offset_name=definition.offset_name,
             files=len(files),
             rows=sum(file.row_count for file in files),
-            bytes=sum(file.size for file in files),
+            bytes=size,
             kept_hours=None if kept is None else kept.total_seconds() / 3600,
+            is_broadcast=name != job.lead_name and size <= BROADCAST_BYTES,
         )
-    return found
+    changes = _changes(job.lead_name, seen, query, {name: one.rows for name, one in found.items()})
+    return {name: one.model_copy(update={"change": changes.get(name)}) for name, one in found.items()}
+
+
+def _changes(lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, int]) -> Mapping[str, PlannedChange]:
+    if not isinstance(query, QueryOverSeveral):
+        return {}
+
+    def most(name: str, columns: Sequence[str]) -> int | None:
+        upstream = seen.several[name]
+        return upstream.source.largest_group(upstream.described.offset, columns)
+
+    spreads = query.spreads(rows, most)
+    if not spreads:
+        return {}
+    return planned_changes(lead, rows, {name: rows[name] for name in query.read_whole}, spreads)

@@ -39,7 +39,12 @@ _OF_WRITERS = ("CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.
 
 
 def write_numbered_log(
-    location: str, table: str, state: LogState, paths: Sequence[str], storage_options: Mapping[str, str]
+    location: str,
+    table: str,
+    state: LogState,
+    paths: Sequence[str],
+    storage_options: Mapping[str, str],
+    first: int = 0,
 ) -> None:
     """
     Write the log; two writers at once write the same bytes.
@@ -48,6 +53,7 @@ def write_numbered_log(
     :param table: the canonical location of the original table.
     :param state: the version of the original table.
     :param paths: the files in the order of their numbers, as the log has their paths.
+    :param first: the number of the first one.
     :raises TableLogError: if the log has other files than these.
     """
     if {*paths} != state.files.keys() or not (state.protocol and state.metadata):
@@ -61,7 +67,10 @@ def write_numbered_log(
     actions: list[dict[str, Action]] = [
         {"protocol": _protocol(state.protocol)},
         {"metaData": _metadata(state.metadata, number, location)},
-        *({"add": _file(state.files[path], table, padded, {number: str(index)})} for index, path in enumerate(paths)),
+        *(
+            {"add": _file(state.files[path], table, padded, {number: str(index)})}
+            for index, path in enumerate(paths, first)
+        ),
     ]
     written = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
     with storage_errors(location):

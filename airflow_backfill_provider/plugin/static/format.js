@@ -36,6 +36,18 @@ export const behind = (summary) => {
     : { ...summary, latest_version: summary.upstream_latest_version, name: "the upstream", version: summary.upstream_version };
 };
 
+/** The jobs of a chain, each with its progress if its view is not finished. */
+export const chained = (jobs) =>
+  jobs.map((job) => (job.finished || job.progress === null ? job.name : `${job.name} (${percent(job.progress)})`));
+
+/** How far a view is behind the first upstream of a chain, in a sentence; empty if that is unknown. */
+export const behindRoot = ({ root_lag_seconds: lag }) => {
+  if (lag === null) {
+    return "";
+  }
+  return lag ? ` At most ${duration(lag)} behind the chain's first upstream.` : " As new as the chain's first upstream.";
+};
+
 /** A share as a percentage, which is 100 % only at the end. */
 export const percent = (share) => (share >= 1 ? "100 %" : `${(Math.floor(share * 1000) / 10).toFixed(1)} %`);
 

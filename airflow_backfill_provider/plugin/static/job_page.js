@@ -4,7 +4,7 @@ import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
-import { behind, compact, count, duration, limitHint, percent, rateLimit, reason, rebuildReason, size, time } from "./format.js";
+import { behind, behindRoot, chained, compact, count, duration, limitHint, percent, rateLimit, reason, rebuildReason, size, time } from "./format.js";
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
@@ -90,22 +90,12 @@ const Rebuild = ({ rebuild }) =>
     h(Warnings, { warnings: rebuild.warnings }),
   );
 
-const chained = (job) =>
-  job.finished || job.progress === null ? job.name : `${job.name} (${percent(job.progress)})`;
-
-const behindRoot = ({ root_lag_seconds: lag }) => {
-  if (lag === null) {
-    return "";
-  }
-  return lag ? ` At most ${duration(lag)} behind the chain's first upstream.` : " As new as the chain's first upstream.";
-};
-
 const Chain = ({ summary }) =>
   summary.chain.length > 0 &&
   h(
     "p.bf-muted",
     { title: "Each view is the upstream of the next job" },
-    `Chain: ${[...summary.chain.map(chained), summary.name].join(" → ")}.${behindRoot(summary)}`,
+    `Chain: ${[...chained(summary.chain), summary.name].join(" → ")}.${behindRoot(summary)}`,
   );
 
 const Definition = ({ job }) =>

@@ -1,7 +1,7 @@
 // The upstreams of a job that has several: one row each.
 
 import { lag } from "./components.js";
-import { duration, time } from "./format.js";
+import { behindRoot, chained, duration, time } from "./format.js";
 import { h } from "./react.js";
 
 const Row = ({ name, upstream }) =>
@@ -12,6 +12,7 @@ const Row = ({ name, upstream }) =>
     h("td", upstream.as_of === null ? "–" : time(upstream.as_of)),
     h("td", lag({ ...upstream, upstream_answers: upstream.answers })),
     h("td", upstream.headroom_hours === null ? "Needs no changes" : duration(upstream.headroom_hours * 3600)),
+    h("td", upstream.chain.length ? `${chained(upstream.chain).join(" → ")}.${behindRoot(upstream)}` : "–"),
   );
 
 export const UpstreamTable = ({ upstreams }) =>
@@ -26,7 +27,7 @@ export const UpstreamTable = ({ upstreams }) =>
         "table.bf-table",
         h(
           "thead",
-          h("tr", ...["Table", "View at", "As of", "Lag", "Headroom"].map((title) => h("th", { key: title, scope: "col" }, title))),
+          h("tr", ...["Table", "View at", "As of", "Lag", "Headroom", "View of"].map((title) => h("th", { key: title, scope: "col" }, title))),
         ),
         h("tbody", ...Object.entries(upstreams).map(([name, upstream]) => h(Row, { key: name, name, upstream }))),
       ),

@@ -7,7 +7,7 @@ new values, and these are written anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.visibility import Visibility
@@ -44,6 +44,8 @@ class Group(Shape):
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse results that depend on the order of rows, a part of the upstream's vnodes, and one unit by units."""
+        from airflow_backfill_provider.shapes.group.refusals import refuse_vnodes
+
         query = self.query(job.query)
         query.require_orders([column.column for column in job.upstream.key])
         if job.strategy == "arrangement" and not query.has_row_units:
@@ -51,18 +53,11 @@ class Group(Shape):
                 "strategy: arrangement reads history group by group, and the query aggregates all rows as one; use "
                 "strategy snapshot, or auto"
             )
-        if job.restrict_to.vnodes:
-            raise InvalidJobError(
-                "restrict_to.vnodes: a group has rows of several vnodes, and would be computed from some of them; "
-                "restrict the job by keys, or by a WHERE in its query"
-            )
+        refuse_vnodes(job)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer of the technique that the job's settings pin."""
-        from airflow_backfill_provider.shapes.group.fold_writer import FoldWriter
-        from airflow_backfill_provider.shapes.group.query import GroupQuery, Technique
-        from airflow_backfill_provider.shapes.group.writer import SliceWriter
+        from airflow_backfill_provider.shapes.group.upstream_rows import UpstreamInput
+        from airflow_backfill_provider.shapes.group.writers import writer_of
 
-        query = context.query.query
-        is_folded = isinstance(query, GroupQuery) and query.technique is Technique.FOLD
-        return FoldWriter(context) if is_folded else SliceWriter(context)
+        return writer_of(UpstreamInput(context, cast("GroupQuery", context.query.query)))

@@ -21,7 +21,6 @@ from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.writer import SliceWriter
-from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.stamps import CHANGES
 
 _OF_STATE = {HIDDEN: True, "comment": "state of the row's group, and no column of the query: do not read it"}
@@ -72,19 +71,18 @@ class FoldWriter(SliceWriter):
             return rows.toDF(*(f"c{number}" for number in range(len(names))))
 
         def read(lost: DataFrame) -> DataFrame:
-            return self._slices.of_units(lost.toDF(*self._slices.names), barrier)
+            return self._slices.of_units(lost.toDF(*self._rows.names), barrier)
 
         step = FoldedStep(folded.fold, whole, folded.grouped, folded.finished)
-        old, new = (
-            images.select(*map(column, self._query.columns_of(self._rows.columns)))
-            for images in (self._context.old(changes), self._context.new(changes))
-        )
-        with self._possible(), step.touched(old, new, base, read) as touched:
-            fresh, units = touched.fresh.toDF(*names), touched.units.toDF(*outputs)
-            view.replace_units(fresh, units, outputs, CHANGES, identity, barrier)
-            return UnitWork(
-                technique=self._query.technique, units=touched.number, rows_read=None if touched.number_lost else 0
-            )
+        with self._possible(), self._rows.images(changes, barrier) as images:
+            old, new = folded.rows_of(images.old), folded.rows_of(images.new)
+            with step.touched(old, new, base, read) as touched:
+                units = touched.units.named(outputs) if touched.units else None
+                view.replace_known(touched.old, touched.fresh.toDF(*names), units, CHANGES, identity, barrier)
+                reads_all = images.reads_all or touched.number_lost
+                return UnitWork(
+                    technique=self._query.technique, units=touched.number, rows_read=None if reads_all else 0
+                )
 
     @contextmanager
     def _possible(self) -> Iterator[None]:
@@ -106,7 +104,7 @@ class FoldWriter(SliceWriter):
 
         :raises MaterializedViewError: if it is not the one that the settings pin.
         """
-        found = FoldedQuery.of(self._context, self._query)
+        found = FoldedQuery.of(self._rows)
         if isinstance(found, NotFolded) or tuple(found.state.items()) != self._query.state:
             raise MaterializedViewError(
                 f"materialized_view: job {self._context.job.name} keeps the state of its groups in columns that this "

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import lru_cache
+from typing import Self
 
 from sqlglot import exp
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.refresh_cost import SLICE, WINDOWS
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
-from airflow_backfill_provider.shapes import queries
 from airflow_backfill_provider.shapes.columns import possible_columns
 from airflow_backfill_provider.shapes.expressions import (
     CLAUSES,
@@ -31,9 +29,9 @@ from airflow_backfill_provider.shapes.expressions import (
     refuse_functions_without_parentheses,
     refuse_stars_in_expressions,
 )
-from airflow_backfill_provider.shapes.functions import AGGREGATES, refuse_other_functions
-from airflow_backfill_provider.shapes.group.fold.items import without_types
+from airflow_backfill_provider.shapes.functions import refuse_other_functions
 from airflow_backfill_provider.shapes.group.functions import GROUP_FUNCTIONS, other_function
+from airflow_backfill_provider.shapes.group.grouping_query import GroupingQuery
 from airflow_backfill_provider.shapes.group.orders import require_orders
 from airflow_backfill_provider.shapes.group.refusals import refused, unsupported
 from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
@@ -48,25 +46,14 @@ from airflow_backfill_provider.shapes.group.steps import (
 from airflow_backfill_provider.shapes.group.terms import column
 from airflow_backfill_provider.shapes.group.texts import query_text, rows_text, slice_text, unit_text
 from airflow_backfill_provider.shapes.group.units import AddedColumn, Units, common_terms, first_grouping, units_of
-from airflow_backfill_provider.shapes.group.upkeep import FOLDED, MAYBE_FOLDED, sliced
 from airflow_backfill_provider.shapes.levels import LevelRules, query_levels
 from airflow_backfill_provider.shapes.query_text import read_query
 
 _RULES = LevelRules(unsupported, {"aggregate": aggregate_operator})
 
 
-class Technique(StrEnum):
-    """How a view of groups is kept up to date."""
-
-    SLICE = "slice"
-    """The touched units are computed anew from their rows."""
-
-    FOLD = "fold"
-    """The changes are added to the state of the touched units, which hidden columns of the view keep."""
-
-
 @dataclass(frozen=True, slots=True)
-class GroupQuery(queries.ShapedQuery):
+class GroupQuery(GroupingQuery):
     """
     A query of groups.
 
@@ -83,39 +70,14 @@ class GroupQuery(queries.ShapedQuery):
     column_words: frozenset[str]
     state: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def technique(self) -> Technique:
-        """How the view is kept up to date: as the job's settings pin it."""
-        return Technique.FOLD if self.state else Technique.SLICE
-
-    def with_state(self, columns: Mapping[str, str]) -> GroupQuery:
+    def with_state(self, columns: Mapping[str, str]) -> Self:
         """Return the query with hidden columns that keep the state of a unit."""
         return replace(self, state=tuple(columns.items()))
-
-    def upkeep(self, *, created: bool) -> queries.Upkeep:
-        """Return the technique, and its reason as far as the query's text tells it."""
-        if self.technique is Technique.FOLD:
-            return FOLDED
-        reason = without_types(self.steps, self.units_with(()), self.text)
-        if reason is None and not created:
-            return MAYBE_FOLDED
-        because = "its types cannot be folded, or the job is older than folds" if reason is None else str(reason)
-        return sliced(because, is_global=self.is_global, cost=SLICE if self.aggregates else WINDOWS)
 
     @property
     def has_steps(self) -> bool:
         """Whether the query is a chain of several steps."""
         return len(self.steps) > 1
-
-    @property
-    def is_global(self) -> bool:
-        """Whether the query aggregates all rows, so that its view always has exactly one row."""
-        return not common_terms(self.steps)
-
-    @property
-    def aggregates(self) -> bool:
-        """Whether a row of the view may be computed from values of several rows."""
-        return any(step.group is not None for step in self.steps)
 
     @property
     def has_star(self) -> bool:
@@ -143,11 +105,6 @@ class GroupQuery(queries.ShapedQuery):
         found = [columns.get(one.meaning) for one in units.terms]
         is_plain = units.first == 0 and None not in found
         return tuple(name for name in found if name is not None) if is_plain else ()
-
-    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
-        """Return all columns with floating-point numbers, if anything is computed from several rows."""
-        computes = any(call.name in AGGREGATES for step in self.steps for call in step.calls)
-        return frozenset(columns) if computes else frozenset()
 
     def require_names(self, available: Sequence[str]) -> None:
         """
@@ -230,14 +187,6 @@ class GroupQuery(queries.ShapedQuery):
         """
         return rows_text(self.text, self.steps, first_grouping(self.steps), relation, selected)
 
-    def units(self, settings: JobSettings, *, by_key: bool) -> queries.Units:
-        """Return the view's columns that identify a unit; its vnode is computed from them."""
-        del by_key
-        types = {name.lower(): (name, kind) for name, kind in settings.view_types.items()}
-        held = [types[name.lower()] for name in self.units_with(settings.upstream.names).outputs]
-        order = KeyOrder(tuple(KeyField(name=name, type=kind) for name, kind in held))
-        return queries.Units(order=order, outputs=order.names, hashed=None)
-
     @property
     def has_row_units(self) -> bool:
         """Whether there are several units."""
@@ -256,11 +205,6 @@ class GroupQuery(queries.ShapedQuery):
     def _added(self, units: Units) -> tuple[AddedColumn, ...]:
         """Return all hidden columns: those of units, and then those of their state."""
         return (*units.added, *(AddedColumn(units.first, sql, name) for name, sql in self.state))
-
-    def holds_distribution_key(self, settings: JobSettings) -> bool:
-        """Return that a unit's vnode is computed from columns of the view."""
-        del settings
-        return True
 
 
 @lru_cache(maxsize=256)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.job.definition import BackfillJob
 
 BY_GROUPS = ", which cannot be kept up to date by groups"
 """What a refusal says of a construct; another shape that shares a check says something else."""
@@ -38,6 +42,19 @@ _INSTEAD: Mapping[str, str] = {
 def unsupported(what: str) -> InvalidJobError:
     """Return the error for a construct that no query of groups may have, with what to write instead."""
     return refused(what, _INSTEAD.get(what, _OF_GROUPS))
+
+
+def refuse_vnodes(job: BackfillJob) -> None:
+    """
+    Refuse a job over a part of its upstream's vnodes.
+
+    :raises InvalidJobError: with what to do.
+    """
+    if job.restrict_to.vnodes:
+        raise InvalidJobError(
+            "restrict_to.vnodes: a group has rows of several vnodes, and would be computed from some of them; "
+            "restrict the job by keys, or by a WHERE in its query"
+        )
 
 
 def refused(what: str, instead: str) -> InvalidJobError:

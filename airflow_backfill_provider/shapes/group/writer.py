@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -14,10 +13,10 @@ from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import Changes, ViewWriter
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
-from airflow_backfill_provider.shapes.group.query import GroupQuery
+from airflow_backfill_provider.shapes.group.grouped_rows import GroupInput
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
@@ -37,25 +36,32 @@ class SliceWriter(ViewWriter):
     """
     Writes one job's view.
 
-    :param context: the objects that the writer works with.
+    :param rows: gives the rows that the query groups.
     """
 
-    def __init__(self, context: WriterContext) -> None:
-        self._context = context
-        self._rows = context.job_rows
-        self._query = cast("GroupQuery", context.query.query)
-        self._slices = Slices(context, self._query)
+    def __init__(self, rows: GroupInput) -> None:
+        self._rows = rows
+        self._context = rows.context
+        self._query = rows.query
+        self._slices = Slices(rows)
+
+    @property
+    def replaces_leads(self) -> bool:
+        """Whether a changed key stands for all rows that have it."""
+        return self._rows.relies_on_key
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, units that cannot be told apart, and values that do not last."""
-        result = self._context.run(rows.limit(0))
-        written = {*self._query.words, *(name.lower() for name in (*self._rows.names, *self._slices.outputs))}
+        context, result = self._context, self._rows.empty().groups()
+        names = (*context.query.upstream_names, *self._slices.outputs)
+        written = {*self._query.words, *(name.lower() for name in names)}
         require_columns(result.schema, table_properties, written)
-        require_mergeable(self._context.spark, result.schema, table_properties)
+        require_mergeable(context.spark, result.schema, table_properties)
         require_unit_types(result.schema, self._slices.outputs)
         if self._query.aggregates:
             require_exact_texts(result.schema)
-        require_lasting_values(self._context.spark, self._context.query, rows.select(*map(column, self._rows.columns)))
+        used = rows.select(*map(column, context.job_rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
         if bool(result.limit(1).count()) is not self._query.is_global:
             raise InvalidJobError(
                 "query: Spark groups its rows otherwise than its text shows; write GROUP BY with the columns' names"
@@ -72,7 +78,7 @@ class SliceWriter(ViewWriter):
 
     def schema(self) -> StructType:
         """Return the view's columns."""
-        return self._context.run(self._rows.empty()).schema
+        return self._rows.empty().groups().schema
 
     def write_changes(
         self,
@@ -85,14 +91,15 @@ class SliceWriter(ViewWriter):
     ) -> UnitWork | None:
         """Replace the units of the old and of the new images of the changed rows."""
         del repairs, since
-        return self._replace(self._slices.touched(changes), CHANGES, identity, barrier)
+        with self._rows.images(changes, barrier) as images:
+            return self._replace(self._slices.touched(images), CHANGES, identity, barrier)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
         """Append the groups of a part of history, each whole."""
         del since
-        groups = self._context.run(without_pushdown(rows))
+        groups = self._rows.chunk(without_pushdown(rows), barrier).groups()
         if self._query.is_global and barrier.read_before:
             # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
             groups = groups.limit(0)
@@ -106,21 +113,23 @@ class SliceWriter(ViewWriter):
     ) -> UnitWork | None:
         """Replace the chosen units and those of the changes."""
         del since
-        touched = units_to_repair(self._context, self._slices, self._query, barrier)
-        if changes is not None:
-            touched = touched.unionAll(self._slices.touched(changes)).distinct()
-        return self._replace(touched, REPAIR, identity, barrier)
+        chosen = units_to_repair(self._rows, self._slices, barrier)
+        if changes is None:
+            return self._replace(chosen, REPAIR, identity, barrier)
+        with self._rows.images(changes, barrier) as images:
+            touched = chosen.unionAll(self._slices.touched(images)).distinct()
+            return self._replace(touched, REPAIR, identity, barrier)
 
     def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """Replace all rows of the view by the query, with the state of a fold, over all rows of the upstream."""
-        fresh = self._context.run(self._context.read_set(barrier, with_chunk=False))
+        fresh = self._rows.read_set(barrier).groups()
         replace_view(self._context.view, fresh, part, identity, barrier)
         return UnitWork(technique=WHOLE)
 
     def _fold(self) -> FoldedQuery | NotFolded | InvalidJobError:
         """Return the query as a fold, or why it is none; Spark may refuse a text that it is cut into."""
         try:
-            found = FoldedQuery.of(self._context, self._query)
+            found = FoldedQuery.of(self._rows)
             return found if isinstance(found, NotFolded) else found.other_columns() or found
         except InvalidJobError as error:
             return error

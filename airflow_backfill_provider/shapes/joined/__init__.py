@@ -2,18 +2,14 @@
 ``join``: the rows of the view are computed from rows of several upstreams.
 
 A lead is joined with dimensions. A change of any upstream affects some rows of the lead, and what the query gives for
-these is written anew. The package also knows unions and groups over joins; no shape is registered for them yet, because
-no writer computes them.
+these is written anew. The shapes of unions and of groups over joins use what the package knows of these queries.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.refresh import WAY_OUT
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -43,11 +39,9 @@ class Join(Shape):
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse a query that joins the only table with itself, unless the job gives it under ``upstreams``."""
-        if not job.upstreams:
-            raise InvalidJobError(
-                f"upstream: the query joins, so name its tables under upstreams, a single one, too: upstreams: "
-                f"{{{RELATION}: …}}; {WAY_OUT}"
-            )
+        from airflow_backfill_provider.shapes.joined.refusals import require_upstreams
+
+        require_upstreams(job)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer that replaces all rows of the affected leads."""

@@ -7,20 +7,29 @@ Values are compared as the query compares them, by Spark's own equality. Values 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
 
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.lake.log.schemas import TableSchema
+from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan, AffectedStep, Hop
 from airflow_backfill_provider.shapes.joined.tree import Pair
 from airflow_backfill_provider.sources.shared.balanced import all_of, any_of
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.small_changes import broadcast_if_few, bytes_of
+
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+_FRACTIONS = ("decimal", "float", "double")
 
 
 @contextmanager
@@ -44,7 +53,33 @@ def leads_of_changes(
             if step.hops:
                 found.append(_met(rows[step.relation], step, values))
             values[step.role] = _kept(_values(step, found), kept)
-        yield _met(leads, steps[-1], values) if steps[-1].hops else None
+        # A file is not skipped by the values that are looked for: its statistics may be wrong.
+        yield _met(without_pushdown(leads), steps[-1], values) if steps[-1].hops else None
+
+
+@contextmanager
+def affected_unchanged(
+    context: WriterContext, plan: AffectedPlan, changes: Changes, whole: Mapping[str, DataFrame], barrier: Barrier
+) -> Iterator[DataFrame | None]:
+    """
+    Find the rows of the lead that changes of other tables affect, and that did not change themselves.
+
+    They are the same as of both ends of the window, and are kept for the block.
+
+    :param whole: the upstreams that are read whole, as of the ends of their windows.
+    :returns: them with the used columns, of those that were read before the epoch; ``None`` if only the lead changed.
+    """
+    rows = context.job_rows
+    leads = context.read_set(barrier, with_chunk=False)
+    with leads_of_changes(plan, changes.images, whole, leads) as found, ExitStack() as kept:
+        if found is None:
+            yield None
+            return
+        changed = changes.net.select(*map(column, rows.key.names))
+        others = without_keys(found.select(*map(column, rows.columns)), changed, rows.key.names)
+        unchanged = shallow(others, kept).persist(KEPT)
+        kept.callback(unchanged.unpersist)
+        yield unchanged
 
 
 def _values(step: AffectedStep, found: list[DataFrame]) -> DataFrame:
@@ -55,7 +90,7 @@ def _values(step: AffectedStep, found: list[DataFrame]) -> DataFrame:
 
 def _kept(values: DataFrame, kept: ExitStack) -> DataFrame:
     """Keep values, and let Spark know if they are few: it would sort all rows to look for them otherwise."""
-    values = values.persist(KEPT)
+    values = shallow(values, kept).persist(KEPT)
     kept.callback(values.unpersist)
     total = values.agg(
         F.count(F.lit(1)).alias("rows"), F.sum(bytes_of(TableSchema.of(values.schema.json()).types)).alias("bytes")
@@ -65,16 +100,40 @@ def _kept(values: DataFrame, kept: ExitStack) -> DataFrame:
 
 def _met(rows: DataFrame, step: AffectedStep, values: Mapping[str, DataFrame]) -> DataFrame:
     """Return the rows that any hop leads to; several hops share one pass over them."""
-    return rows.filter(any_of([_is_met(rows, hop, values[hop.child]) for hop in step.hops]))
+    # Spark looks for a name of the outer rows inside of the subquery first, also among columns that it has dropped.
+    outer = {pair.parent: f"backfill_{uuid.uuid4().hex}" for hop in step.hops for pair in hop.pairs}
+    named = rows.select("*", *(column(name).alias(unique) for name, unique in outer.items()))
+    is_met = any_of([_is_met(named.schema, outer, hop, values[hop.child]) for hop in step.hops])
+    return named.filter(is_met).select(*map(column, rows.columns))
 
 
-def _is_met(rows: DataFrame, hop: Hop, values: DataFrame) -> Column:
-    """Return the condition that a row has one of the values of a child."""
-    names = own_columns(rows.columns).numbered("value", len(values.columns))
-    renamed = dict(zip(values.columns, names, strict=True))
-    return values.toDF(*names).where(all_of([_is_equal(pair, renamed[pair.column]) for pair in hop.pairs])).exists()
+def _is_met(schema: StructType, outer: Mapping[str, str], hop: Hop, values: DataFrame) -> Column:
+    """
+    Return the condition that a row has one of the values of a child.
+
+    :param schema: the row's columns.
+    :param outer: the unique names of those to compare, by their own names.
+    """
+    names = own_columns(outer.values()).numbered("value", len(values.columns))
+    renamed, named = dict(zip(values.columns, names, strict=True)), values.toDF(*names)
+
+    def is_equal(pair: Pair) -> Column:
+        own, value = outer[pair.parent], renamed[pair.column]
+        own_type, type_ = (
+            fields[name].dataType.simpleString() for fields, name in ((schema, own), (named.schema, value))
+        )
+        left, right = _comparable(F.col(own).outer(), own_type, type_), _comparable(F.col(value), type_, own_type)
+        return left.eqNullSafe(right) if pair.null_safe else left == right
+
+    return named.where(all_of([is_equal(pair) for pair in hop.pairs])).exists()
 
 
-def _is_equal(pair: Pair, value: str) -> Column:
-    own = column(pair.parent).outer()
-    return own.eqNullSafe(F.col(value)) if pair.null_safe else own == F.col(value)
+def _comparable(value: Column, kind: str, other: str) -> Column:
+    """
+    Return a value as Spark compares it with one of another type; null for a text that is no such value.
+
+    A step of the query may leave such texts out, but here they are all looked at.
+    """
+    if not kind.startswith("string") or other.startswith("string"):
+        return value
+    return value.try_cast("bigint" if other in _INTEGERS else "double" if other.startswith(_FRACTIONS) else other)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.shapes.joined.over_join import QueryOverJoin, named, reading
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
-from airflow_backfill_provider.shapes.joined.relations import Relation, RelationColumn
-from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
-from airflow_backfill_provider.shapes.joined.tree import JoinTree
-from airflow_backfill_provider.shapes.joined.units import KeyColumn, RowUnits, UnitColumn
+from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
+from airflow_backfill_provider.shapes.joined.spread import spreads
+from airflow_backfill_provider.shapes.joined.units import KeyColumn, UnitColumn
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
-from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable, Tables
+from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 _UPKEEP = Upkeep(
     technique="unit",
@@ -26,7 +26,7 @@ _UPKEEP = Upkeep(
 
 
 @dataclass(frozen=True)
-class JoinQuery(QueryOverSeveral):
+class JoinQuery(QueryOverJoin):
     """
     A query that joins a lead with dimensions.
 
@@ -41,78 +41,22 @@ class JoinQuery(QueryOverSeveral):
     parsed: JoinedQuery
     found: ResolvedQuery | None = None
 
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """The names of the upstreams that it reads; the one that leads is the first."""
-        return self.parsed.relations if self.found is None else _led(self.found)
-
-    def resolved(self, tables: Tables) -> JoinQuery:
-        """Return the query resolved over its tables; the first of these leads."""
-        relations = [_relation(name, table) for name, table in tables.items()]
-        found = resolve(self.parsed, relations)
-        if (lead := relations[0].name) != _tree(found).lead.relation:
-            found = resolve(self.parsed, relations, lead)
+    def over(self, found: ResolvedQuery) -> Self:
+        """Return the query resolved over its upstreams."""
         return replace(self, found=found)
-
-    @property
-    def resolution(self) -> ResolvedQuery:
-        """
-        The query over its upstreams.
-
-        :raises TypeError: if it is not resolved.
-        """
-        if self.found is None:
-            raise TypeError("the query is not resolved over its upstreams")
-        return self.found
-
-    @property
-    def tree(self) -> JoinTree:
-        """The tree of its joins."""
-        return _tree(self.resolution)
-
-    @property
-    def row_columns(self) -> RowUnits:
-        """The view's columns that identify its rows."""
-        units = self.resolution.row_units
-        if units is None:
-            raise TypeError("a join has rows that can be told apart")
-        return units
 
     @property
     def unit_outputs(self) -> tuple[str, ...]:
         """The view's columns that hold the key of the lead, hidden or not, in the order of the key."""
         return self.row_columns.unit
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether subqueries may rename columns."""
-        return bool(self.parsed.rows.levels) or any(
-            source.steps for join in self.parsed.rows.joins for source in join.all_sources
-        )
-
-    @property
-    def read_whole(self) -> tuple[str, ...]:
-        """The upstreams that a role reads that does not lead."""
-        others = {node.relation for node in self.tree.nodes[1:]}
-        return tuple(name for name in self.relations if name in others)
-
-    @property
-    def keyed(self) -> frozenset[str]:
-        """The upstreams whose rows are looked up by their key, or told apart by it in a fan-out."""
-        return frozenset(node.relation for node in self.tree.nodes[1:] if not node.how.is_filter)
-
-    def used_columns(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns of each upstream that an epoch reads."""
-        return self.resolution.columns
-
-    def images(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns to join by of the upstreams that are read whole."""
-        whole = self.read_whole
-        return {name: columns for name, columns in self.resolution.old_columns.items() if name in whole}
-
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """Return the query over other relations, with the hidden columns of keys added."""
-        return self.resolution.render(lambda reading: lead if reading.leads else others[reading.relation])
+        return self.resolution.render(reading(lead, others))
+
+    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
+        """Return how many rows of the lead a changed row of each upstream touches in the roles below the lead."""
+        return spreads(self.tree, rows, most)
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         """Return the lead's key, and the columns from which the vnode of a lead is computed."""
@@ -137,15 +81,14 @@ class JoinQuery(QueryOverSeveral):
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """Return the origins of the view's columns, hidden ones included."""
         del columns, key, upstream_names
-        found = self.resolution.lineage
-        selected = {name: ColumnOrigin(_named(one.inputs), one.unchanged) for name, one in found.columns.items()}
+        selected = self.selected_lineage
         relations = {node.role: node.relation for node in self.tree.nodes}
         hidden = {
-            column.output: ColumnOrigin(_named([(relations[source.role], source.column)]), unchanged=True)
+            column.output: ColumnOrigin(named([(relations[source.role], source.column)]), unchanged=True)
             for column, source in _held(self.row_columns.columns)
             if column.is_hidden
         }
-        return QueryLineage({**selected, **hidden}, _named(found.filtered_by))
+        return QueryLineage({**selected.columns, **hidden}, selected.filtered_by)
 
     @property
     def _outputs_of_lead(self) -> Mapping[str, str]:
@@ -180,28 +123,8 @@ def check_join_query(text: str) -> JoinQuery:
     return JoinQuery(parsed.text, parsed)
 
 
-def _tree(found: ResolvedQuery) -> JoinTree:
-    return found.trees[0]
-
-
-def _led(found: ResolvedQuery) -> tuple[str, ...]:
-    lead = _tree(found).lead.relation
-    return (lead, *(relation.name for relation in found.relations if relation.name != lead))
-
-
-def _relation(name: str, table: QueryTable) -> Relation:
-    columns = (
-        RelationColumn(column, kind, nullable=column not in table.required) for column, kind in table.types.items()
-    )
-    return Relation(name, tuple(columns), table.key)
-
-
 def _held(columns: Iterable[UnitColumn]) -> Iterator[tuple[UnitColumn, KeyColumn]]:
     """Yield columns of the view with the columns of keys that they hold."""
     for column in columns:
         if (source := column.sources[0]) is not None:
             yield column, source
-
-
-def _named(inputs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(f"{relation}.{column}" for relation, column in inputs)

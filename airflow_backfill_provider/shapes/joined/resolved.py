@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.edits import edited
 from airflow_backfill_provider.shapes.group.orders import Identity
-from airflow_backfill_provider.shapes.group.units import Units
+from airflow_backfill_provider.shapes.group.terms import Meaning
+from airflow_backfill_provider.shapes.group.units import AddedColumn, Units
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan, affected_plan
 from airflow_backfill_provider.shapes.joined.columns import used_columns
 from airflow_backfill_provider.shapes.joined.groups import Grouping
@@ -29,6 +30,9 @@ from airflow_backfill_provider.shapes.joined.scopes import scope_of
 from airflow_backfill_provider.shapes.joined.texts import Names, Place, places_of, read_edits, render, standalone
 from airflow_backfill_provider.shapes.joined.tree import JoinTree, tree_of
 from airflow_backfill_provider.shapes.joined.units import BranchKeys, RowUnits, row_units
+
+StateColumns = tuple[tuple[str, str], ...]
+"""Hidden columns that keep the state of groups: name and SQL over the rows of a group."""
 
 _TOUCHED = "backfill_touched"
 _ROWS = "backfill_rows"
@@ -100,16 +104,17 @@ class ResolvedQuery:
         """The origins of the columns that the query selects."""
         return lineage_of(self.query.rows, by_name(self.relations))
 
-    def render(self, names: Names) -> str:
+    def render(self, names: Names, state: StateColumns = ()) -> str:
         """
         Return the query over other relations, with the hidden columns of rows or of groups added.
 
         :param names: returns the relation to read at each place.
+        :param state: hidden columns of groups that keep their state.
         """
         if self.query.grouping is None:
             return render(self.query.text, self.query.rows, self._places(), names, self.row_units)
         over, grouping = self._over(names)
-        return grouping.text(over.text, self._units(grouping, over.text))
+        return grouping.text(over.text, self._units(grouping, over.text, state))
 
     def render_rows(self, names: Names, selected: str) -> str:
         """
@@ -135,12 +140,13 @@ class ResolvedQuery:
         over, grouping = self._over(names)
         return grouping.units_text(over.text, over.rows, self._units(grouping, over.text), columns)
 
-    def render_slice(self, names: Names, touched: str, columns: Sequence[str]) -> str:
+    def render_slice(self, names: Names, touched: str, columns: Sequence[str], state: StateColumns = ()) -> str:
         """
         Return the query of some groups, with the hidden columns of its groups added.
 
         :param touched: name of the relation with the units.
         :param columns: the names of its columns.
+        :param state: as of :meth:`render`.
         """
         if self.query.is_distinct:
             listed = zip(self._distinct_columns(), columns, strict=True)
@@ -150,7 +156,7 @@ class ResolvedQuery:
                 f"LEFT SEMI JOIN {quote(touched)} AS {_TOUCHED} ON {on}"
             )
         over, grouping = self._over(names)
-        return grouping.slice_text(over.text, self._units(grouping, over.text), touched, columns)
+        return grouping.slice_text(over.text, self._units(grouping, over.text, state), touched, columns)
 
     def group_columns(self) -> tuple[str, ...]:
         """
@@ -158,11 +164,30 @@ class ResolvedQuery:
 
         :raises TypeError: if the query does not group.
         """
-        if self.query.is_distinct:
-            return self._distinct_columns()
+        return self._distinct_columns() if self.query.is_distinct else self.group_units().outputs
+
+    def lead_column(self, meaning: Meaning) -> str | None:
+        """
+        Return the column of the lead that an expression of a join's own SELECT is, unchanged.
+
+        :returns: ``None`` if it is another expression, or another table's column.
+        """
+        base = self.query.rows.base
+        parts, dots = meaning[::2], meaning[1::2]
+        if not isinstance(base, Join) or not parts or any(dot != "." for dot in dots):
+            return None
+        found = scope_of(base.sources, by_name(self.relations)).find(parts)
+        return found.origin if found is not None and found.role.name == self.trees[0].lead.role else None
+
+    def group_units(self) -> Units:
+        """
+        Return what identifies a group, by the expressions of the query's text.
+
+        :raises TypeError: if the query does not group.
+        """
         if self.query.grouping is None:
             raise TypeError("the query does not group")
-        return self._units(self.query.grouping, self.query.text).outputs
+        return self._units(self.query.grouping, self.query.text)
 
     def _distinct_columns(self) -> tuple[str, ...]:
         return tuple(output.name for output in self.outputs or ())
@@ -170,9 +195,10 @@ class ResolvedQuery:
     def _places(self) -> tuple[Place, ...]:
         return tuple(places_of(self.query.rows, self.trees))
 
-    def _units(self, grouping: Grouping, text: str) -> Units:
+    def _units(self, grouping: Grouping, text: str, state: StateColumns = ()) -> Units:
         taken = self.query.words | {name.lower() for relation in self.relations for name in relation.names}
-        return grouping.units(text, taken)
+        units = grouping.units(text, taken)
+        return replace(units, added=(*units.added, *(AddedColumn(units.first, sql, name) for name, sql in state)))
 
     def _replaced(self, names: Names) -> JoinedQuery:
         """Return the query with other relations in place of its upstreams."""

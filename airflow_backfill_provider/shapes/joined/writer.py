@@ -15,13 +15,14 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_changes
+from airflow_backfill_provider.shapes.joined.affected_rows import affected_unchanged
 from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
 from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.net_changes import leaves_something
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
@@ -54,6 +55,11 @@ class JoinWriter(ViewWriter):
         self._rows = context.job_rows
         self._query = cast("JoinQuery", context.query.query)
 
+    @property
+    def replaces_leads(self) -> bool:
+        """Return that all rows of a changed lead are replaced."""
+        return True
+
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that depend on the day."""
         context, query = self._context, self._query
@@ -63,8 +69,8 @@ class JoinWriter(ViewWriter):
             written |= other.names
         require_columns(result.schema, table_properties, {name.lower() for name in written})
         require_mergeable(context.spark, result.schema, table_properties)
-        others = {name: other.empty().select(*map(column, other.columns)) for name, other in context.others.items()}
-        require_lasting_values(context.spark, context.query, rows.select(*map(column, self._rows.columns)), others)
+        used = rows.select(*map(column, self._rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -85,7 +91,7 @@ class JoinWriter(ViewWriter):
     ) -> UnitWork | None:
         """Replace all rows of the affected leads."""
         del repairs, since
-        whole = self._whole(barrier)
+        whole = self._context.others_at_end(barrier)
         with self._affected(changes, whole, barrier) as affected:
             fresh = self._joined(affected.rows, whole)
             number = self._replace(fresh, affected.keys, CHANGES, identity, barrier)
@@ -97,7 +103,7 @@ class JoinWriter(ViewWriter):
     ) -> None:
         """Append the rows that a part of the lead's history gives."""
         del since
-        self._context.view.append(self._joined(rows, self._whole(barrier)), part, identity, barrier)
+        self._context.view.append(self._joined(rows, self._context.others_at_end(barrier)), part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -109,7 +115,7 @@ class JoinWriter(ViewWriter):
         keys = keys_to_replace(
             context.spark, self._rows, barrier, chosen, view.table.read(), self._query.unit_outputs
         ).toDF(*names)
-        keys, whole, rows = keys.persist(KEPT), self._whole(barrier), self._used(chosen)
+        keys, whole, rows = keys.persist(KEPT), self._context.others_at_end(barrier), self._used(chosen)
         try:
             with ExitStack() as opened:
                 every = keys
@@ -130,21 +136,17 @@ class JoinWriter(ViewWriter):
 
         :param whole: the upstreams that are read whole, as of the ends of their windows.
         """
-        context, names = self._context, self._rows.key.names
-        changed, rows = changes.net.select(*map(column, names)), context.new(changes)
+        names = self._rows.key.names
+        # A second row of a key may have come and gone, while the first one stayed.
+        net = changes.net.filter(leaves_something(self._rows))
+        changed, rows = net.select(*map(column, names)).distinct(), self._context.new(changes)
         (plan,) = self._query.resolution.affected
-        leads = without_pushdown(context.read_set(barrier, with_chunk=False))
-        with leads_of_changes(plan, changes.images, whole, leads) as others:
+        with affected_unchanged(self._context, plan, changes, whole, barrier) as others:
             if others is None:
-                yield AffectedLeads(changed.distinct(), rows, are_looked_up=False)
-                return
-            # Those that changed are known as of the window's end.
-            found = without_keys(self._used(others), changed, names).persist(KEPT)
-            try:
-                keys = changed.distinct().unionAll(found.select(*map(column, names)))
-                yield AffectedLeads(keys, rows.unionAll(found), are_looked_up=True)
-            finally:
-                found.unpersist()
+                yield AffectedLeads(changed, rows, are_looked_up=False)
+            else:
+                keys = changed.unionAll(others.select(*map(column, names)))
+                yield AffectedLeads(keys, rows.unionAll(others), are_looked_up=True)
 
     def _replace(
         self, fresh: DataFrame, keys: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
@@ -155,10 +157,6 @@ class JoinWriter(ViewWriter):
     def _joined(self, rows: DataFrame, whole: Mapping[str, DataFrame]) -> DataFrame:
         """Return the view's rows of some leads."""
         return self._context.run(without_pushdown(rows), whole)
-
-    def _whole(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the upstreams that are read whole, as of the ends of their windows."""
-        return {name: without_pushdown(rows) for name, rows in self._context.others_at_end(barrier).items()}
 
     def _used(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(column, self._rows.columns))

@@ -87,14 +87,16 @@ class DeltaNumberedFiles(NumberedFiles):
             changed += changed_rows(log.actions(version) or (), log.storage)
             yield version, changed
 
-    def rows(self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str]) -> DataFrame:
+    def rows(
+        self, spark: SparkSession, offset: Offset, folder: str, names: tuple[str, str], first: int = 0
+    ) -> DataFrame:
         """Return the rows of a version, through a log that numbers its files."""
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
         from airflow_backfill_provider.sources.shared.by_key import column
 
         if not is_table(folder, self._history.storage_options):
-            self._number(offset, folder)
+            self._number(offset, folder, first)
         # It has no other version; if none is given, Delta looks for a newer one in each query.
         table = spark.read.format("delta").option("versionAsOf", 0).load(folder)
         file, row = names
@@ -105,10 +107,10 @@ class DeltaNumberedFiles(NumberedFiles):
             table.metadataColumn("_metadata").getField("row_index").alias(row),
         )
 
-    def _number(self, offset: Offset, folder: str) -> None:
+    def _number(self, offset: Offset, folder: str, first: int) -> None:
         """Write the log that numbers the files of a version."""
         with log_errors(self._history.path):
             state = log_state(DeltaLog(self._history.path, self._history.storage_options), version_of(offset))
         by_path = {unquote(path): path for path in state.files}
         in_order = [by_path.get(file.path, file.path) for file in self.files(offset)]
-        write_numbered_log(folder, self._history.path, state, in_order, self._history.storage_options)
+        write_numbered_log(folder, self._history.path, state, in_order, self._history.storage_options, first)

@@ -18,17 +18,20 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk, Offer, Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.snapshot.scan import SnapshotScan
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from airflow_backfill_provider.core.epoch.barrier import Barrier
     from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
     from airflow_backfill_provider.core.epoch.settings import JobSettings
     from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.core.scan.columns import OwnColumns
+    from airflow_backfill_provider.core.scan.keys import KeyOrder
     from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
     from airflow_backfill_provider.core.scan.progress import BackfillState
     from airflow_backfill_provider.sources.base import Source
@@ -100,10 +103,12 @@ class Snapshot(Strategy):
         return upstream.point(described.offset)
 
     def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:
-        """Delete the list of files."""
+        """Delete the lists of files."""
         from airflow_backfill_provider.lake.log.dropping import drop_table
 
         drop_table(settings.own_table(FILES), storage_options)
+        for name in further_leads(settings.definition):
+            drop_table(settings.own_table(f"{FILES}_{name}"), storage_options)
 
     def next_chunk(self, inputs: ChunkInputs) -> NextChunk:
         """Plan with the files of the pinned version."""
@@ -154,7 +159,7 @@ class Snapshot(Strategy):
     ) -> PlacedRows:
         """Return how to read the rows of the pinned version with the files that they lie in."""
         del storage_options
-        from airflow_backfill_provider.strategies.snapshot.next_chunk import files_of
+        from airflow_backfill_provider.strategies.snapshot.lead_files import files_of
 
         return partial(
             files_of(upstream).rows,
@@ -163,6 +168,26 @@ class Snapshot(Strategy):
             settings.own_table(FILES),
             self.scan(settings).columns,
         )
+
+    def placed_lead(
+        self,
+        spark: SparkSession,
+        settings: JobSettings,
+        name: str,
+        own: OwnColumns,
+        upstream: Source,
+        further: Mapping[str, Source],
+    ) -> tuple[KeyOrder, PlacedRows]:
+        """Return the same of an upstream that leads a further branch: its files come after those before it."""
+        from airflow_backfill_provider.strategies.snapshot.lead_files import lead_files
+
+        scan, folder = SnapshotScan(settings.definition.vnode_count, own), settings.own_table(f"{FILES}_{name}")
+
+        def placed() -> DataFrame:
+            found = next(lead for lead in lead_files(settings, upstream, further) if lead.name == name)
+            return found.listing.rows(spark, found.offset, folder, scan.columns, found.first)
+
+        return scan.order, placed
 
     def reader(self, context: ReaderContext) -> HistoryReader:
         """Return the reader of chunks."""

@@ -8,27 +8,16 @@ from dataclasses import dataclass, replace
 
 from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import KeyRange, Position
 from airflow_backfill_provider.core.scan.next_chunk import CLOSE_ENOUGH, SCAN_FACTOR, ChunkPart
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress, position_of
 from airflow_backfill_provider.sources.base import Source
-from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
+from airflow_backfill_provider.sources.numbered_files import NumberedFile
 from airflow_backfill_provider.strategies.base import ChunkInputs, NextChunk
 from airflow_backfill_provider.strategies.shared_position import shared
+from airflow_backfill_provider.strategies.snapshot.lead_files import files_of, lead_files, opened_leads
 from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, before_file, place_of
-
-
-def files_of(upstream: Source) -> NumberedFiles:
-    """
-    Return a source's files.
-
-    :raises InvalidJobError: if it has none.
-    """
-    if upstream.numbered_files is None:
-        raise InvalidJobError(f"strategy: snapshot reads files, and {upstream.location} has none; use auto")
-    return upstream.numbered_files
 
 
 def are_files_read(state: BackfillState) -> bool:
@@ -64,7 +53,8 @@ def next_files(inputs: ChunkInputs) -> NextChunk:
         ends = is_present and settings.reads_snapshot
         return NextChunk(row_count, (_plan([], (), KeyRange(FILES_END, None)),) if ends else ())
     share = _share(settings)
-    files = files_of(inputs.upstream).files(settings.first_offset)
+    leads = lead_files(settings, inputs.upstream, opened_leads(settings, inputs.storage_options))
+    files = [file for lead in leads for file in lead.files]
     row_count = round(sum(file.live for file in files) * share)
     if not settings.reads_snapshot:
         return NextChunk(row_count)

@@ -15,14 +15,15 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange, Position
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.sources.numbered_files import NumberedFile, NumberedFiles
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.numbered_files import NumberedFile
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.observed_rows import ObservedRows
 from airflow_backfill_provider.spark.predicates import in_any
 from airflow_backfill_provider.strategies.reader import Chunk, HistoryReader, ReaderContext
-from airflow_backfill_provider.strategies.snapshot.next_chunk import files_of
-from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, FILES_END, place_of
+from airflow_backfill_provider.strategies.snapshot.lead_files import LeadFiles, lead_files
+from airflow_backfill_provider.strategies.snapshot.scan import BEFORE_ROWS, place_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,18 +32,16 @@ _COUNT = "rows"
 
 class FilesChunk:
     """
-    Rows of some files as of the pinned version, which never change.
+    Rows of some files of one upstream as of the pinned version, which never change.
 
     :param job_rows: the upstream's rows that belong to the job.
-    :param files: the upstream's files.
-    :param offset: the pinned version.
+    :param lead: the upstream's files.
     :param ranges: the ranges of (file, row).
     """
 
-    def __init__(self, job_rows: JobRows, files: NumberedFiles, offset: Offset, ranges: Sequence[KeyRange]) -> None:
+    def __init__(self, job_rows: JobRows, lead: LeadFiles, ranges: Sequence[KeyRange]) -> None:
         self._job_rows = job_rows
-        self._files = files
-        self._offset = offset
+        self._lead = lead
         self._ranges = ranges
         self._observed: ObservedRows | None = None
         self._is_written = False
@@ -91,7 +90,7 @@ class FilesChunk:
         logged = sum(self._listed[number].live for number in numbers)
         if rows == logged or (is_part and rows < logged):
             return
-        counted = self._files.counted(self._offset, numbers)
+        counted = self._lead.listing.counted(self._lead.offset, numbers)
         if counted is None or rows == counted or (is_part and rows < counted):
             logger.warning(
                 "%s: the log counts %d rows in the files of a chunk, but they have %d",
@@ -101,27 +100,53 @@ class FilesChunk:
             )
             return
         raise MissingRowsError(
-            f"{len(numbers)} files of {self._job_rows.location} have {counted} rows as of offset {self._offset}, but "
-            f"{rows} were read; run the epoch again, and repair the table if that fails, too"
+            f"{len(numbers)} files of {self._job_rows.location} have {counted} rows as of offset {self._lead.offset}, "
+            f"but {rows} were read; run the epoch again, and repair the table if that fails, too"
         )
 
     @cached_property
     def _numbers(self) -> list[int]:
-        """The numbers of the files in the ranges."""
-        return [number for covered in self._ranges for number in self._numbers_in(covered)]
+        """The indexes of the files in the ranges, among the upstream's."""
+        return [index for covered in self._ranges for index in self._lead.indexes_in(covered)]
 
     @cached_property
     def _listed(self) -> Sequence[NumberedFile]:
-        return self._files.files(self._offset)
+        return self._lead.files
 
-    def _numbers_in(self, covered: KeyRange) -> range:
-        if covered.after == FILES_END:
-            return range(0)
-        first = 0 if covered.after is None else place_of(covered.after)[0]
-        if covered.up_to is None or covered.up_to == FILES_END:
-            return range(first, len(self._listed))
-        number, row = place_of(covered.up_to)
-        return range(first, number if row == BEFORE_ROWS else number + 1)
+
+class LeadsChunk:
+    """
+    Rows of some files of several upstreams, each as of its pinned version.
+
+    :param chunk: those of the upstream that leads the job.
+    :param further: those of the ones that lead further branches, by their names.
+    """
+
+    def __init__(self, chunk: FilesChunk, further: Mapping[str, FilesChunk]) -> None:
+        self._chunk = chunk
+        self._further = further
+
+    def rows(self) -> DataFrame:
+        """Return the rows of the upstream that leads the job."""
+        return self._chunk.rows()
+
+    def further(self) -> Mapping[str, DataFrame]:
+        """Return the rows of the others, by their names."""
+        return {name: chunk.rows() for name, chunk in self._further.items()}
+
+    def count(self) -> Mapping[int, int]:
+        """
+        Return the number of rows of all of them.
+
+        :raises MissingRowsError: if the files of one of them have more or fewer.
+        """
+        counts = [chunk.count().get(0, 0) for chunk in (self._chunk, *self._further.values())]
+        return {0: sum(counts)} if any(counts) else {}
+
+    def require_sound(self) -> None:
+        """Remember that an earlier attempt has written the rows."""
+        for chunk in (self._chunk, *self._further.values()):
+            chunk.require_sound()
 
 
 class SnapshotReader(HistoryReader):
@@ -142,8 +167,16 @@ class SnapshotReader(HistoryReader):
         del barrier
         context = self._context
         # The account keeps its upstream from epoch to epoch, and that keeps the pinned version open.
-        files, offset = files_of(context.account.upstream), context.settings.first_offset
-        return nullcontext(FilesChunk(context.job_rows, files, offset, ranges))
+        sources = {name: lead.source for name, lead in context.further.items()}
+        leads = lead_files(context.settings, context.account.upstream, sources)
+        rows = [context.job_rows, *(lead.rows for lead in context.further.values())]
+        first, *others = (FilesChunk(*lead, ranges) for lead in zip(rows, leads, strict=True))
+        further = dict(zip(context.further, others, strict=True))
+        return nullcontext(LeadsChunk(first, further) if further else first)
+
+    def further(self, chunk: Chunk) -> Mapping[str, DataFrame]:
+        """Return the rows of upstreams that lead further branches."""
+        return chunk.further() if isinstance(chunk, LeadsChunk) else {}
 
     def check(self, barrier: Barrier) -> None:
         """
@@ -153,9 +186,16 @@ class SnapshotReader(HistoryReader):
         """
         if not (barrier.completes and barrier.parts):
             return
-        to_offset, job_rows = barrier.upstream.to_offset, self._context.job_rows
-        expected = self._context.upstream.row_count(to_offset)
-        self._context.account.learn(to_offset, job_rows.measure_chunk(job_rows.at(to_offset), expected=expected))
+        context, to_offset = self._context, barrier.upstream.to_offset
+        context.account.learn(to_offset, _measured(context.job_rows, context.upstream, to_offset))
+        for name, lead in context.further.items():
+            to_offset = barrier.window(name).to_offset
+            lead.counter.learn(to_offset, _measured(lead.rows, lead.source, to_offset))
+
+
+def _measured(rows: JobRows, source: Source, offset: Offset) -> int:
+    """Return the number of all of a job's rows of an upstream; refuse a key that several have."""
+    return rows.measure_chunk(rows.at(offset), expected=source.row_count(offset))
 
 
 def _by_files(covered: KeyRange) -> KeyRange:

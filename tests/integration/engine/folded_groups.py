@@ -98,9 +98,9 @@ class FoldedGroups:
             self._relation(old), self._relation(new), base, lambda units: self._read(rows, units)
         ) as touched:
             assert touched.fresh.dtypes == [(column.name, column.dataType.simpleString()) for column in self._schema]
-            units, self.read_again = (
-                [tuple(row) for row in found.collect()] for found in (touched.units, touched.lost)
-            )
+            self.read_again = [tuple(row) for row in touched.lost.collect()]
+            units = [tuple(row) for row in touched.units.rows.collect()] if touched.units else [()]
+            assert len(units) == touched.number
             fresh = list(self._collected(touched.fresh))
         self.rows = rows
         for unit in units:

@@ -154,6 +154,7 @@ def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
         KINDS.forget(Count.name)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 def test_a_shape_from_outside_survives_crashes_and_ends_with_the_query_of_its_upstream(
     orders: Lakehouse, strategy: str

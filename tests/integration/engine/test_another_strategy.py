@@ -110,6 +110,7 @@ def die_at(point: CrashPoint) -> None:
     crash_points.install(die)
 
 
+@pytest.mark.exhaustive
 def test_a_strategy_from_outside_survives_crashes_and_ends_with_the_query_of_its_upstream(numbers: Lakehouse) -> None:
     """I1 and I2, where the view is verified in the middle and at the end."""
     numbers.assert_truth()

@@ -302,6 +302,7 @@ def test_a_key_inserted_twice_is_refused_before_the_view_has_it(customers: Lakeh
         customers.finish()
 
 
+@pytest.mark.exhaustive
 def test_a_missing_arrangement_is_refused(customers: Lakehouse) -> None:
     """I6: epochs have read from it, and a new one would have other rows."""
     create(customers)

@@ -120,6 +120,7 @@ def test_a_long_value_that_did_not_change_is_that_of_the_row_before(spark: Spark
     assert names_of(images)[-1] == "new"
 
 
+@pytest.mark.exhaustive
 def test_a_row_that_comes_from_another_key_has_long_values_of_its_own(spark: SparkSession, lake: Path) -> None:
     """What the key had before is not what the row has."""
     move = [Event(kind=DELETE, lsn=9, before=MOVED), Event(kind=INSERT, lsn=9, after=row(1, LONG))]

@@ -192,7 +192,6 @@ def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakeh
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
-@pytest.mark.exhaustive
 def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
     """docs/concepts/rules.md#upstreams-without-rows-and-of-one-row: a one-row upstream, its key null."""
     lakehouse.make_upstream("id BIGINT, name STRING")
@@ -268,8 +267,7 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     assert lakehouse.view().count() == 200
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 def test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch(
     lakehouse: Lakehouse, strategy: str
 ) -> None:

@@ -41,6 +41,7 @@ def insert(lakehouse: Lakehouse, zone: str, first: int, last: int) -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("zone", "descending", "generated"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core import refresh_cost
 from airflow_backfill_provider.core.epoch import crash_points
@@ -73,6 +74,24 @@ def test_an_attempt_whose_merge_comes_second_writes_nothing(orders: Lakehouse, m
     orders.run(barrier, first)
     orders.assert_equals_query(truth(query))
     orders.assert_truth()
+
+
+def test_an_epoch_reads_the_rows_of_its_groups_once(orders: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the MERGE reads comes on top."""
+    query = "SELECT customer, count(*) AS n, sum(amount) AS total FROM upstream GROUP BY customer"
+    orders.create(query=query)
+    orders.finish()
+    orders.sql("UPDATE {upstream} SET amount = amount + 1 WHERE id < 7")
+    read_at, versions = StampedTable.read_at, list[int]()
+
+    def counted(table: StampedTable, version: int) -> DataFrame:
+        versions.append(version)
+        return read_at(table, version)
+
+    monkeypatch.setattr(StampedTable, "read_at", counted)
+    orders.epoch()
+    assert len(versions) == 1
+    orders.assert_equals_query(truth(query))
 
 
 @pytest.mark.exhaustive

@@ -114,7 +114,7 @@ def test_a_view_over_two_tables_follows_both_through_crashes(shop: Shop, strateg
         with pytest.raises(DiedError):
             shop.run(barrier)
     crash_points.install(None)
-    shop.run(barrier)
+    assert shop.run(barrier).upstream_output_row_count == 2, "two customers changed"
     shop.assert_names()
 
     shop.sql("UPDATE {upstream} SET customer = 3 WHERE id = 8")

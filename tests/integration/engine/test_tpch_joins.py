@@ -227,11 +227,14 @@ class Grouped:
 
     def __init__(self, lakehouse: Lakehouse, tables: TpchTables, query: Query) -> None:
         self._lakehouse = over_tables(lakehouse, tables, query, query.over(query.joined))
-        self.view = self._lakehouse.view
 
     def finish(self) -> None:
         """Run all epochs."""
         self._lakehouse.finish()
+
+    def view(self) -> DataFrame:
+        """Return the rows of the groups."""
+        return self._lakehouse.view()
 
 
 def over_tables(lakehouse: Lakehouse, tables: TpchTables, query: Query, text: str) -> Lakehouse:
@@ -248,7 +251,7 @@ def over_tables(lakehouse: Lakehouse, tables: TpchTables, query: Query, text: st
     return lakehouse
 
 
-WAYS = {"chained": Chained}
+WAYS: dict[str, type[Chained | Grouped]] = {"chained": Chained, "grouped": Grouped}
 """The ways to keep a query up to date."""
 
 

@@ -132,7 +132,6 @@ def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None
     assert found(verify(lakehouse)) == [("unexpected", "10", ())]
 
 
-@pytest.mark.exhaustive
 def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
     """Each vnode has its own position; the vnode comes from a column that the view has."""
     fill(lakehouse)

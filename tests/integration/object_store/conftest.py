@@ -103,9 +103,19 @@ def _server() -> Iterator[str]:
 @pytest.fixture
 def s3(_server: str, request: pytest.FixtureRequest) -> S3:
     """A new bucket."""
-    bucket = f"lake-{abs(hash(request.node.nodeid)):x}"
-    requests.put(f"{_server}/{bucket}", timeout=30).raise_for_status()
-    return S3(_server, bucket)
+    return _new_bucket(_server, request.node.nodeid)
+
+
+@pytest.fixture(scope="module")
+def shared_s3(_server: str, request: pytest.FixtureRequest) -> S3:
+    """A bucket for tests of a file that only look at what is in it."""
+    return _new_bucket(_server, request.node.nodeid)
+
+
+def _new_bucket(server: str, of: str) -> S3:
+    bucket = f"lake-{abs(hash(of)):x}"
+    requests.put(f"{server}/{bucket}", timeout=30).raise_for_status()
+    return S3(server, bucket)
 
 
 @pytest.fixture

@@ -165,22 +165,22 @@ LOOKS = {
 }
 
 
-@pytest.fixture
-def looked_at(s3: S3) -> S3:
+@pytest.fixture(scope="module")
+def looked_at(shared_s3: S3) -> S3:
     """A bucket with an upstream and a view, each of three commits and a checkpoint."""
     ours = {JOB_PROPERTY: "small_orders", INCARNATION_PROPERTY: "first"}
     for name, properties in (("orders", CHANGE_DATA_FEED), ("view", ours)):
         table = DeltaTable.create(
-            f"{s3.root}/{name}",
+            f"{shared_s3.root}/{name}",
             pa.schema([("k1", pa.int64())]),
             configuration=properties,
-            storage_options=s3.options,
+            storage_options=shared_s3.options,
             raise_if_key_not_exists=False,
         )
         for number in range(3):
             write_deltalake(table, pa.table({"k1": pa.array([number], pa.int64())}), mode="append")
         table.create_checkpoint()
-    return s3
+    return shared_s3
 
 
 @pytest.mark.parametrize("status", STATUSES)

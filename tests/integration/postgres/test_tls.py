@@ -24,7 +24,7 @@ from demo.postgres.cluster import give
 from tests.certificates import Authority, Certificate, ec_key, rsa_key
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PASSWORD, PostgresServer, postgres_server
-from tests.variants import exhaustive, mostly_exhaustive
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -196,8 +196,9 @@ def test_a_client_certificate_takes_the_place_of_a_password(shop: Shop, secure: 
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("key", "key_format"), [(rsa_key, PrivateFormat.TraditionalOpenSSL), exhaustive(ec_key, PrivateFormat.PKCS8)]
+    ("key", "key_format"), [(rsa_key, PrivateFormat.TraditionalOpenSSL), (ec_key, PrivateFormat.PKCS8)]
 )
 def test_a_client_key_that_jdbc_cannot_read_is_refused_with_the_form_to_use(
     shop: Shop, secure: SecureServer, connect: Connect, key: Callable[[], object], key_format: PrivateFormat

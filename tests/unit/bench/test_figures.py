@@ -6,12 +6,14 @@ import statistics
 
 import pytest
 
+from airflow_backfill_provider.core.refresh_cost import EpochCost
 from bench.figures import (
     COMPUTED,
     EPOCH,
     LARGE,
     MEDIUM,
     SMALL,
+    Coefficients,
     Figure,
     coefficients,
     median,
@@ -65,3 +67,8 @@ def test_costs_are_counted_in_the_rows_that_computing_all_reads_in_the_same_time
         pytest.approx(row),
         pytest.approx(change),
     )
+
+
+def test_costs_are_printed_as_the_code_has_them():
+    printed = Coefficients(fixed=5_912_345.6, row=0.9449, change=-3.0).entry
+    assert eval(printed) == EpochCost(fixed=5_900_000, row=0.945, change=0)  # noqa: S307 - it is code

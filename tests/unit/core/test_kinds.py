@@ -59,7 +59,8 @@ def test_importing_any_part_of_the_package_registers_its_kinds_and_loads_nothing
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert (
         found == "('delta', 'postgres', 'debezium', 'kafka', 'append_only', 'files', 'upserts') "
-        "('snapshot', 'no_shuffle', 'arrangement', 'cdc', 'source') ('row', 'group', 'join', 'full')\n[]\n"
+        "('snapshot', 'no_shuffle', 'arrangement', 'cdc', 'source') "
+        "('row', 'group', 'joined_groups', 'union', 'join', 'full')\n[]\n"
     )
     assert (SOURCES.names[0], STRATEGIES.names[:2], SHAPES.names[0]) == ("delta", ("snapshot", "no_shuffle"), "row")
 

@@ -7,7 +7,15 @@ import re
 
 import pytest
 
-from docs import cdc_example, plan_example, reference_tables, snapshot_example, source_example, terminal_picture
+from docs import (
+    cdc_example,
+    join_example,
+    plan_example,
+    reference_tables,
+    snapshot_example,
+    source_example,
+    terminal_picture,
+)
 from docs.blocks import ROOT, pages
 from docs.generated import filled, read
 from tests.unit.docs.anchors import FENCE, anchors_of
@@ -54,6 +62,13 @@ def test_the_example_of_snapshot_says_what_the_page_shows():
     """I1: the example compares its view with the upstream's rows after each epoch."""
     before = read(snapshot_example.PAGES)
     assert filled(before, snapshot_example.make()) == before
+
+
+def test_the_example_of_a_join_says_what_the_page_shows():
+    """I1: the example compares its view with the query over the whole tables after each epoch."""
+    before = read(join_example.PAGES)
+    assert filled(before, join_example.make()) == before
+    assert join_example.QUERY in before[join_example.PAGES[0]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

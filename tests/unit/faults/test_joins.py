@@ -52,7 +52,7 @@ def test_every_query_of_the_grammar_is_accepted(kind):
         assert query.once == {name for name in joins if joins.count(name) == 1}
         for lead in ("", *query.leads):
             resolved = resolve(checked, tables, lead)
-            assert (resolved.row_units is None) == (kind == "groups" or resolved.query.is_distinct)
+            assert (resolved.row_units is None) == (kind.startswith("groups") or resolved.query.is_distinct)
     assert len({query.text for query in QUERIES[kind]}) > 0.95 * len(QUERIES[kind])
 
 
@@ -66,6 +66,7 @@ def test_every_case_has_a_job_whose_lead_is_one_that_its_query_may_have():
             query=case.query.text,
             **case.fields,
         )
+        assert job.all_upstreams.keys() == upstreams.keys()
         relations = [relation_of(table) for table in case.tables]
         tree = resolve(check_joined_query(job.query), relations, case.fields.get("lead", "")).trees[0]
         assert tree.lead.relation == job.lead_name

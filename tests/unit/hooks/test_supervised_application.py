@@ -81,11 +81,17 @@ def end_of(record: ApplicationRecord, records: ApplicationRecords) -> Applicatio
     return known
 
 
-def test_an_application_that_does_its_work_has_succeeded(start, records):
+def test_an_application_that_does_its_work_has_succeeded(start, records, tmp_path):
+    may_end = tmp_path / "may_end"
+    os.mkfifo(may_end)
     record = start(
-        'echo noise; echo "airflow-backfill: $0 did $1"; echo "airflow-backfill: spark: local-1 http://ui:4040"', "it"
+        'echo noise; echo "airflow-backfill: $0 did $1"; echo "airflow-backfill: spark: local-1 http://ui:4040"; '
+        'read -r _ <"$2"',
+        "it",
+        str(may_end),
     )
     assert not record.ended
+    may_end.write_text("it may\n", encoding="utf-8")
 
     end = end_of(record, records)
 

@@ -12,13 +12,19 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs import view_logs
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
+from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from tests.builders import NOW, Orders, committed_at, job_of
 from tests.plain_engine import make
 from tests.property.backfilling import TESTER
+from tests.several import shape_of_several
+from tests.shop import Shop
 from tests.writing_engine import WritingEngine, row
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
+COUNTED = "rows_are_only_counted"
+"""The column of a view that these tests write."""
 
 
 def minute(number):
@@ -98,7 +104,7 @@ def test_an_epoch_that_changed_no_row_counts_too_and_one_that_is_not_committed_d
 def test_jobs_of_a_chain_see_the_same_instant_of_the_root(lake, root):
     """A scheduled run of the last job must not miss what the jobs before it committed after the interval's end."""
     first = chain(lake, root)
-    second = Chained(lake, "second", first.view.location, "rows_are_only_counted")
+    second = Chained(lake, "second", first.view.location, COUNTED)
     first.run(minute(1))
     make(second.backfill)
     assert second.run(minute(0)).barrier is None
@@ -127,8 +133,8 @@ def test_the_lag_behind_the_root_is_the_age_of_the_oldest_change_there_that_the_
         return None if seconds is None else seconds / 60
 
     first = chain(lake, root)
-    second = Chained(lake, "second", first.view.location, "rows_are_only_counted")
-    third = Chained(lake, "third", second.view.location, "rows_are_only_counted")
+    second = Chained(lake, "second", first.view.location, COUNTED)
+    third = Chained(lake, "third", second.view.location, COUNTED)
     first.run(minute(1))
     for job in (second, third):
         make(job.backfill)
@@ -142,3 +148,33 @@ def test_the_lag_behind_the_root_is_the_age_of_the_oldest_change_there_that_the_
     DeltaTable(second.view.location).optimize.compact()
     third.run(None)
     assert [behind(second), behind(third)] == [0, 0]
+
+
+def test_each_of_several_upstreams_has_the_chain_that_leads_to_it(lake, root):
+    """Customers are a view of another job; orders are no view. A view of both is behind the root of the customers."""
+    first = chain(lake, root)
+    first.run(minute(1))
+    with shape_of_several():
+        shop = Shop(
+            lake / "shop",
+            upstreams={
+                "orders": {"path": str(lake / "shop" / "orders"), "key": ["id"]},
+                "customers": {"path": first.view.location, "key": [COUNTED]},
+            },
+            query=f"SELECT l.id, l.customer, d.{COUNTED} FROM orders AS l LEFT JOIN customers AS d ON "
+            f"d.{COUNTED} = l.customer",
+        )
+        shop.now = 60 * 24 * 365 * 10
+        shop.create()
+        shop.epoch()
+        status = shop.backfill.status(lambda: minute(10))
+        DeltaTable(first.view.location).alter.set_table_properties(
+            {FINISHED_PROPERTY: "false"}, raise_if_not_exists=False
+        )
+        waiting = shop.backfill.status(lambda: minute(10))
+    assert status.chain == status.upstreams["orders"].chain == ()
+    assert [job.name for job in status.upstreams["customers"].chain] == ["first"]
+    assert (status.upstreams["orders"].root_lag_seconds, status.waits_for) == (None, None)
+    assert status.upstreams["customers"].root_lag_seconds == 8 * 60, "the first has not read minute 2"
+    assert (waiting.waits_for or "").startswith("waits for first")
+    assert waiting.waits_for in waiting.warnings

@@ -15,6 +15,7 @@ from airflow_backfill_provider.operators.shared_epoch import (
     ReadChunkPartOperator,
 )
 from tests.unit.stand_in import Lake, StandInSpark, context, run_epoch
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -159,7 +160,7 @@ def test_a_rescale_between_two_runs_needs_no_other_dag(shared: Lake, spark: Stan
     assert shared.backfill.store.commits()[-1].rows_read == 1000
 
 
-@pytest.mark.parametrize("part", [3, None, {}, {"epoch": 1}, {"part": 0}, {"epoch": 1, "part": 9}])
+@pytest.mark.parametrize("part", [3, *map(exhaustive, (None, {}, {"epoch": 1}, {"part": 0})), {"epoch": 1, "part": 9}])
 def test_an_invalid_part_is_refused(shared: Lake, spark: StandInSpark, part):
     inject(shared)
     with pytest.raises(AirflowFailException):

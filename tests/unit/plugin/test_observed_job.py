@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.status.job_status import JobCondition
+from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, JOB_PROPERTY

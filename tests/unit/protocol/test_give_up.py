@@ -20,6 +20,7 @@ from tests.property.backfilling import Backfilling
 from tests.property.memory_engine import BAD
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, finish, heal, spoil
+from tests.variants import exhaustive
 
 places = give_up_helpers.places
 vnodes = give_up_helpers.vnodes
@@ -41,8 +42,8 @@ TASK_RUN = Requester(dag_id="d", run_id="r", task_id="t")
             {},
             "are read as of version 0 until all are read, so the next epoch fails in the",
         ),
-        ("snapshot", QueryFailedError, {"replay": 3}, "no rebuild is needed"),
-        ("snapshot", QueryFailedError, {"parts": ()}, "no rebuild is needed"),
+        exhaustive("snapshot", QueryFailedError, {"replay": 3}, "no rebuild is needed"),
+        exhaustive("snapshot", QueryFailedError, {"parts": ()}, "no rebuild is needed"),
         ("snapshot", DuplicateKeyError, {}, "no rebuild is needed"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.core.status.job_status import JobCondition
+from airflow_backfill_provider.core.status.job_condition import JobCondition
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, heal, spoil
 

@@ -23,6 +23,7 @@ from tests.builders import PAID, visible_after
 from tests.property.backfilling import Backfilling
 from tests.property.memory_engine import EVERYTHING as EVERY_ROW
 from tests.unit.protocol import run_helpers
+from tests.variants import exhaustive
 
 prepared = run_helpers.prepared
 backfilling = run_helpers.backfilling
@@ -189,11 +190,11 @@ def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
 @pytest.mark.parametrize(
     ("point", "committed"),
     [
-        (CrashPoint.AFTER_CHANGES_COMMIT, 1),
+        exhaustive(CrashPoint.AFTER_CHANGES_COMMIT, 1),
         (CrashPoint.AFTER_SNAPSHOT_COMMIT, 1),
         (CrashPoint.BEFORE_STATE_COMMIT, 2),
-        (CrashPoint.AFTER_STATE_COMMIT, 2),
-        (CrashPoint.BEFORE_LOG_COMMIT, 2),
+        exhaustive(CrashPoint.AFTER_STATE_COMMIT, 2),
+        exhaustive(CrashPoint.BEFORE_LOG_COMMIT, 2),
     ],
 )
 def test_a_write_while_an_epoch_runs_is_noticed_by_it_or_by_the_next_one(backfilling, point, committed):

@@ -87,7 +87,13 @@ def test_concurrent_attempts_of_one_epoch_commit_it_once(begun, undisturbed):
 AFTER_INJECTION = [point for point in POINTS if point is not CrashPoint.AFTER_PIN]
 
 
-@pytest.mark.parametrize("point", AFTER_INJECTION)
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        AFTER_INJECTION,
+        [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.AFTER_STATE_COMMIT],
+    ),
+)
 def test_a_zombie_that_wakes_up_after_its_successors_changes_nothing(begun, undisturbed, point):
     """I5: it returns the commit of its epoch that the others made."""
     barrier = begun.inject()

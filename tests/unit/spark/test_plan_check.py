@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, OF_ROWS, OF_SEVERAL_READINGS
+from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, OF_ROWS, OF_SEVERAL_READINGS, SUBQUERY
 from airflow_backfill_provider.spark.plan_check import explainable, explainable_schema, require_announced_plan
 
 RELATION = "backfill_upstream_0123"
@@ -95,6 +95,36 @@ def test_a_shape_of_groups_may_announce_an_aggregate_but_no_second_relation() ->
     require_announced_plan(explained(below("Aggregate [id#0L], [id#0L]")), RELATION, OF_ONE_RELATION)
     with pytest.raises(InvalidJobError, match="reads Relation"):
         require_announced_plan(explained("Aggregate [x#0]\n+- Relation [x#0] csv"), RELATION, OF_ONE_RELATION)
+
+
+WITH_EXISTS = """Project [id#0L]
++- Filter (exists#6 [t#1] AND NOT id#0L IN (list#7 []))
+   :  :- Project [1 AS 1#14]
+   :  :  +- Filter (id#3L = outer(t#1))
+   :  :     +- SubqueryAlias dimension
+   :  :        +- View (`dimension`, [id#3L])
+   :  :           +- LogicalRDD [id#3L], false
+   :  +- Project [id#4L]
+   :     +- SubqueryAlias dimension
+   :        +- View (`dimension`, [id#4L])
+   :           +- LogicalRDD [id#4L], false
+""" + "\n".join(f"   {'+- ' if number == 0 else '   '}{line}" for number, line in enumerate(BOUND.split("\n")))
+"""EXISTS and NOT IN, as Spark prints them: below the condition, one level further in than its input."""
+
+
+def test_a_shape_may_announce_subqueries_of_conditions_and_only_these() -> None:
+    nodes = OF_ROWS | {"Join", SUBQUERY}
+    require_announced_plan(explained(WITH_EXISTS), RELATION, nodes, ("dimension",))
+    with pytest.raises(InvalidJobError, match="has a subquery"):
+        require_announced_plan(explained(WITH_EXISTS), RELATION, OF_ROWS | {"Join"}, ("dimension",))
+    for theirs, said in {
+        WITH_EXISTS.replace("Project [1 AS 1#14]", "Aggregate [max(id#3L)]"): "has Aggregate",
+        WITH_EXISTS.replace("LogicalRDD [id#4L], false", "Relation [id#4L] text"): "under the upstream's name",
+        WITH_EXISTS.replace("+- Filter (exists", "+- Project (exists"): "has a subquery",
+        WITH_EXISTS.replace("   :  :- Project [1", "   :  :  :- Project [1"): "has a subquery",
+    }.items():
+        with pytest.raises(InvalidJobError, match=said):
+            require_announced_plan(explained(theirs), RELATION, nodes, ("dimension",))
 
 
 def two_readings(node: str) -> str:

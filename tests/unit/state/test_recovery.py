@@ -13,6 +13,7 @@ from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.state.recovery import what_to_do
 from tests.plain_engine import CountingEngine
 from tests.property.backfilling import Backfilling, Prepared
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -59,7 +60,7 @@ def damaged(backfilling: Backfilling, table: str, damage) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("damage", ["data", "log"])
+@pytest.mark.parametrize("damage", [exhaustive("data"), "log"])
 @pytest.mark.parametrize("table", ["settings", "barrier_log"])
 def test_damaged_tables_of_a_job_are_deleted_and_created_again_with_its_view(backfilling, table, damage):
     """Nothing else helps: a rebuild reads both."""
@@ -72,7 +73,7 @@ def test_damaged_tables_of_a_job_are_deleted_and_created_again_with_its_view(bac
     finish(backfilling)
 
 
-@pytest.mark.parametrize("table", ["settings", "barrier_log"])
+@pytest.mark.parametrize("table", ["settings", exhaustive("barrier_log")])
 def test_damaged_tables_of_a_job_are_restored_from_an_up_to_date_copy(backfilling, table, tmp_path):
     shutil.copytree(Path(backfilling.job.state) / table, tmp_path / table)
     folder = damaged(backfilling, table, "log")
@@ -83,7 +84,7 @@ def test_damaged_tables_of_a_job_are_restored_from_an_up_to_date_copy(backfillin
     finish(backfilling)
 
 
-@pytest.mark.parametrize("damage", ["data", "log", "gone"])
+@pytest.mark.parametrize("damage", ["data", exhaustive("log"), "gone"])
 def test_the_state_of_the_vnodes_is_replaced_by_a_rebuild(backfilling, damage):
     damaged(backfilling, "vnode_state", damage)
     with pytest.raises(StateError, match="rebuild the job"):
@@ -92,7 +93,7 @@ def test_the_state_of_the_vnodes_is_replaced_by_a_rebuild(backfilling, damage):
     finish(backfilling)
 
 
-@pytest.mark.parametrize("damage", ["data", "log"])
+@pytest.mark.parametrize("damage", [exhaustive("data"), "log"])
 def test_the_history_of_verifications_is_deleted_and_nothing_else(backfilling, damage):
     folder = damaged(backfilling, "verifications", damage)
     with pytest.raises(StateError, match="delete this table's folder"):

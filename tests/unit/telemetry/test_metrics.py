@@ -11,6 +11,8 @@ from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
 
 from airflow_backfill_provider.telemetry.metrics import emit_epoch_metrics
+from tests.several import shape_of_several
+from tests.shop import Shop, minute
 from tests.unit.stand_in import Lake
 
 MANY = 65536
@@ -98,6 +100,20 @@ def test_the_reference_names_every_metric(server, epoch):
     server.start(legacy_names_on=False)
     emit_epoch_metrics(*epoch)
     assert [name for name in server.received() if f"| `{name.removeprefix('airflow.')}` |" not in page] == []
+
+
+def test_of_several_upstreams_the_lag_is_that_of_the_furthest_one(server, epoch, tmp_path):
+    with shape_of_several():
+        shop = Shop(tmp_path)
+        shop.create()
+        shop.epoch()
+        shop.customer(3, 3)
+        status = shop.backfill.status(lambda: minute(5))
+    server.start(legacy_names_on=False)
+    emit_epoch_metrics(status, epoch[1])
+    received = server.received()
+    assert received["airflow.backfill.lag_versions"] == "1|g"
+    assert float(received["airflow.backfill.lag_seconds"].removesuffix("|g")) == 120
 
 
 def test_an_unknown_lag_is_not_sent(server, epoch):

@@ -44,6 +44,11 @@ class Fold:
         return f"NOT ({' AND '.join(conditions)})" if conditions else "false"
 
     @property
+    def may_lose(self) -> bool:
+        """Whether any group may have to be read again."""
+        return self.is_inexact != "false" or any(column.is_lost != "false" for column in self.columns)
+
+    @property
     def is_gone(self) -> str:
         """
         The condition, over the hidden columns, for a group to have no row in the view.

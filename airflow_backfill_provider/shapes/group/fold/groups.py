@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.shapes.group.fold.folding import Fold
 from airflow_backfill_provider.shapes.group.fold.statements import changes, moved, of_rows, shown
-from airflow_backfill_provider.sources.shared.by_key import column, with_keys
+from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.named_relations import sql_over
-from airflow_backfill_provider.spark.small_changes import broadcast_if_few
+from airflow_backfill_provider.spark.small_changes import broadcast_if_few, in_one_task_if_few, is_fixed_width
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _RELATION = "`backfill {}`"
@@ -28,18 +29,23 @@ class TouchedGroups:
     """
     The groups that an epoch touches.
 
-    :param units: their units, each once.
-    :param fresh: their rows in the view: units, results and hidden columns. A group that is gone has none.
+    :param units: their units, each once; ``None`` if all rows are one group.
+    :param old: the rows that the view has of them.
+    :param fresh: the rows that it shall have: units, results and hidden columns. A group that is gone has none.
     :param lost: the units of the groups that were read again.
-    :param number: how many groups they are.
     :param number_lost: how many of them were read again.
     """
 
-    units: DataFrame
+    units: TouchedUnits | None
+    old: DataFrame
     fresh: DataFrame
     lost: DataFrame
-    number: int
     number_lost: int
+
+    @property
+    def number(self) -> int:
+        """How many groups they are."""
+        return 1 if self.units is None else self.units.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +81,22 @@ class FoldedStep:
         :param base: the view's rows at the version that the previous epoch left.
         :param read: returns the rows of some units that were read until the end of the epoch, as of its window's end.
         """
-        with _kept(self._delta(old, new)) as delta, _kept(self._moved(delta, base)) as state:
-            units, lost = (groups.select(*self._units) for groups in (state, state.filter(column(self.fold.is_lost))))
-            # A group without units is counted, too.
-            counts = state.agg(
-                F.count(F.lit(1)).alias("touched"), F.count_if(column(self.fold.is_lost)).alias("lost")
-            ).collect()[0]
+        with ExitStack() as kept:
+            delta, units = kept.enter_context(_kept(self._delta(old, new))), None
+            if self._units:
+                units = TouchedUnits.of(delta.select(*self._units), self.fold.step.units)
+                delta = in_one_task_if_few(delta, units.number, units.value_bytes)
+            # The view is read here and not again: what its groups have become is compared with these rows.
+            held = kept.enter_context(_kept(units.rows_in(base) if units else base))
+            state, number_lost = self._moved(delta, held, units), 0
+            if self.fold.may_lose:
+                state = kept.enter_context(_kept(state))
+                number_lost = state.filter(column(self.fold.is_lost)).count()
+            lost = state.filter(column(self.fold.is_lost)).select(*self._units)
             fresh = self.finished(_run(shown(self.fold, _RELATION.format("state")), state=state))
-            if counts["lost"]:
+            if number_lost:
                 fresh = fresh.unionByName(self.of_rows(read(lost)))
-            yield TouchedGroups(units, fresh, lost, counts["touched"], counts["lost"])
+            yield TouchedGroups(units, held, fresh, lost, number_lost)
 
     @property
     def _units(self) -> list[Column]:
@@ -95,19 +107,17 @@ class FoldedStep:
         signed = [images.withColumn(self.fold.sign, F.lit(sign)) for images, sign in ((old, -1), (new, 1))]
         return self.grouped(signed[0].unionByName(signed[1]), changes(self.fold))
 
-    def _moved(self, delta: DataFrame, base: DataFrame) -> DataFrame:
+    def _moved(self, delta: DataFrame, held: DataFrame, units: TouchedUnits | None) -> DataFrame:
         """Return the new state of the touched groups."""
-        held = base.select(*self._units, *(column(state.name) for state in self.fold.columns))
-        if self._units:
-            # Spark cannot send the right side of an outer join to all tasks if it is the view, and would move all of
-            # it. So the view's other groups are left out first.
-            touched = TouchedUnits.of(delta.select(*self._units), self.fold.step.units)
-            for condition in touched.within():
-                held = held.filter(condition)
-            few = broadcast_if_few(touched.rows, touched.number, touched.value_bytes)
-            held = with_keys(held, few, self.fold.step.units)
+        base = held.select(*self._units, *(column(state.name) for state in self.fold.columns))
+        if units is not None and all(is_fixed_width(kind) for kind in self._state_types(base)):
+            base = broadcast_if_few(base, units.number, units.value_bytes)
         text = moved(self.fold, _RELATION.format("delta"), _RELATION.format("base"))
-        return _run(text, delta=delta, base=held)
+        return _run(text, delta=delta, base=base)
+
+    def _state_types(self, base: DataFrame) -> list[str]:
+        types = TableSchema.of(base.schema.json()).types
+        return [types[state.name] for state in self.fold.columns]
 
 
 @contextmanager

@@ -1,10 +1,13 @@
-"""The jobs of a chain, and which of them a job waits for."""
+"""The jobs of a chain, which of them a job waits for, and how far a view is behind its roots."""
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
-from airflow_backfill_provider.core.status.chain import ChainedJob, waits_for
+from airflow_backfill_provider.core.status.chain import BehindRoot, ChainedJob, furthest, waits_for
+from tests.builders import NOW
 
 
 def job(name, progress):
@@ -28,3 +31,13 @@ def job(name, progress):
 )
 def test_a_job_waits_for_the_unfinished_jobs_directly_before_it(chain, waits):
     assert waits_for(chain) == waits
+
+
+def test_of_several_roots_the_one_with_the_oldest_unread_change_counts():
+    new, old = BehindRoot(NOW), BehindRoot(NOW - dt.timedelta(hours=1))
+    assert furthest([BehindRoot(None), new, old]) == old
+    assert furthest([BehindRoot(None)]) == BehindRoot(None)
+
+
+def test_if_it_is_unknown_of_one_root_it_is_unknown():
+    assert furthest([BehindRoot(NOW), None]) is None

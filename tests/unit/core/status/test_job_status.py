@@ -12,13 +12,8 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.status.alarm import AlarmKind
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
-from airflow_backfill_provider.core.status.job_status import (
-    JobCondition,
-    JobStatus,
-    job_status,
-    job_summary,
-    progress_of,
-)
+from airflow_backfill_provider.core.status.job_condition import JobCondition
+from airflow_backfill_provider.core.status.job_status import JobStatus, job_status, job_summary, progress_of
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verification import Verification
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
@@ -349,23 +344,15 @@ def test_alarms_come_with_their_kind_and_among_the_warnings():
 
 
 @pytest.mark.parametrize(
-    ("changes", "pinned", "completed", "condition"),
-    [
-        ({}, False, False, JobCondition.WAITING),
-        ({}, True, False, JobCondition.RUNNING),
-        ({"rate_limit": 0}, True, False, JobCondition.RATE_LIMIT_ZERO),
-        ({"paused": True, "rate_limit": 0}, True, False, JobCondition.PAUSED),
-        ({"paused": True}, False, True, JobCondition.FINISHED),
-        ({"cancelled": True, "paused": True}, True, True, JobCondition.CANCELLED),
-    ],
+    ("pinned", "completed", "condition"), [(True, False, JobCondition.RUNNING), (False, True, JobCondition.FINISHED)]
 )
-def test_a_job_is_finished_or_there_is_a_reason_why_not(changes, pinned, completed, condition):
+def test_a_status_says_whether_the_job_is_finished_and_when_its_newest_epochs_were(pinned, completed, condition):
     barriers, commits = running(3)
     commits[1] = commit_of(barriers[1], completed=completed)
     commits[2] = commit_of(barriers[2], completed=completed)
     progress = Completed((9,), 1000) if completed else InProgress((9,), 300)
 
-    status = status_of(progress, barriers, commits[: 2 if pinned else 3], settings=settings_of(**changes))
+    status = status_of(progress, barriers, commits[: 2 if pinned else 3])
 
     assert status.condition is condition
     assert status.pinned_at == (barriers[2].injected_at if pinned else None)

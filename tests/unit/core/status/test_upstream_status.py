@@ -22,7 +22,7 @@ def needing(days):
 
 
 def test_the_only_upstream_has_no_entry():
-    assert upstream_statuses(settings_of(), barrier_of(), needing(7), {}, NOW) == {}
+    assert upstream_statuses(settings_of(), barrier_of(), needing(7), {}, {}, NOW) == {}
 
 
 def test_the_smallest_headroom_counts():

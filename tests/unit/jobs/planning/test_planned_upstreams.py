@@ -18,3 +18,29 @@ def test_a_plan_tells_the_size_of_each_table_and_how_long_it_keeps_changes(tmp_p
     }
     facts = dict(describe_plan(plan).facts)
     assert "keeps changes for" in facts["customers"]
+
+
+def test_a_plan_tells_for_each_table_what_an_epoch_reads_if_a_part_of_it_changes(tmp_path):
+    """Two of three orders name the same customer, which is counted."""
+    with shape_of_several():
+        shop = Shop(tmp_path)
+        shop.order(1.5, 3)
+        plan = make_plan(shop.backfill)
+    customers = plan.upstreams["customers"]
+    assert customers.is_broadcast
+    assert not plan.upstreams["orders"].is_broadcast
+    assert customers.change is not None
+    assert (customers.change.changed, customers.change.touched, customers.change.touched_at_most) == (1, 2, 2)
+    assert customers.change.reads == {"orders": 3, "customers": 2}
+    facts = dict(describe_plan(plan).facts)
+    assert facts["change of customers"].startswith("if 0.1 % (1 row) change, an epoch joins about 2 rows of orders")
+
+
+def test_a_join_tells_what_a_change_touches(tmp_path):
+    """The two orders name one customer each."""
+    shop = Shop(tmp_path, strategy="snapshot")
+    change = make_plan(shop.backfill).upstreams["customers"].change
+    assert change is not None
+    assert (change.changed, change.touched, change.touched_at_most) == (1, 1, 1)
+    assert change.reads == {"orders": 2, "customers": 2}
+    assert change.break_even == 0, "computing two rows costs less than any epoch"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.shapes.group.query import Technique, check_group_query
+from airflow_backfill_provider.shapes.group.grouping_query import Technique
+from airflow_backfill_provider.shapes.group.query import check_group_query
 
 JOIN = "LEFT SEMI JOIN `t` AS backfill_touched ON"
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS, ReplayEpoch
-from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, InProgress
 from airflow_backfill_provider.sources.numbered_files import NumberedFile
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import ChunkInputs
-from airflow_backfill_provider.strategies.snapshot.next_chunk import files_of, next_files, replay_end
+from airflow_backfill_provider.strategies.snapshot.next_chunk import next_files, replay_end
 from airflow_backfill_provider.strategies.snapshot.scan import FILES_END
 from tests.builders import job_of, settings_of
 
@@ -168,12 +167,3 @@ def test_the_window_stays_at_the_pinned_version_until_all_files_are_read(number,
     replay = None if number is None else ReplayEpoch(number=number, backlog=36)
     assert replay_end(replay, upstream, V0, Offset(40), rate_limit=rate_limit) == end
     assert upstream.asked == asked
-
-
-def test_an_upstream_without_files_is_refused():
-    class Database:
-        numbered_files = None
-        location = "shop.public.orders"
-
-    with pytest.raises(InvalidJobError, match=r"^strategy: snapshot reads files, and shop.public.orders has none"):
-        files_of(Database())

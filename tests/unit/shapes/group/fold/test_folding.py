@@ -44,6 +44,13 @@ def test_a_group_without_extremes_and_sums_is_never_read_again() -> None:
     assert fold(COUNT, call("bool_and", "b", "boolean", "boolean")).is_inexact == "false"
 
 
+def test_a_step_says_whether_any_group_may_have_to_be_read_again() -> None:
+    """I1: if none may, an epoch does not look for them."""
+    assert not fold(COUNT, call("bool_and", "b", "boolean", "boolean")).may_lose
+    assert fold(call("min", "v", "int", "int")).may_lose
+    assert fold(call("sum", "v", "bigint", "bigint")).may_lose
+
+
 def test_averages_of_integers_are_rounded_and_those_of_decimals_are_not() -> None:
     """Spark computes the first with floating-point numbers, so that their last digits depend on the order of rows."""
     found = fold(

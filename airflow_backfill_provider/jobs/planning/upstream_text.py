@@ -1,0 +1,49 @@
+"""Describes each of several upstreams in words: its size, and what an epoch does if a small part of it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.refresh_cost import JOIN, basis
+from airflow_backfill_provider.jobs.planning.planned_changes import CHANGED_SHARE, PlannedChange
+from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream
+
+
+def upstream_facts(upstreams: Mapping[str, PlannedUpstream]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each upstream, and its size; nothing if there is only one."""
+    for name, found in upstreams.items():
+        leads = "leads; " if found.leads else ""
+        size = f"{text.rows(found.rows)}, {text.size(found.bytes)} in {text.files(found.files)}"
+        kept = "" if found.kept_hours is None else f", keeps changes for {text.duration(found.kept_hours * 3600)}"
+        sent = "; so small that Spark sends it to every executor by default" if found.is_broadcast else ""
+        yield name, f"{leads}{size} as of {found.offset_name} {found.version}{kept}{sent}"
+
+
+def change_facts(upstreams: Mapping[str, PlannedUpstream]) -> Iterator[tuple[str, str]]:
+    """Yield what an epoch does if 0.1 % of one upstream changes, and from where on a rebuild costs less."""
+    lead = next((name for name, found in upstreams.items() if found.leads), "")
+    for name, found in upstreams.items():
+        if found.change is not None:
+            yield f"change of {name}", f"{_epoch(lead, name, found.change)}; {_rebuild(found.change)}"
+
+
+def _epoch(lead: str, name: str, change: PlannedChange) -> str:
+    most = change.touched_at_most
+    at_most = "" if most is None or most <= change.touched else f", or {most:,} if they name the most frequent values"
+    joined = (
+        "joins these anew"
+        if name == lead and change.touched == change.changed
+        else f"joins about {text.rows(change.touched)} of {lead} anew{at_most}"
+    )
+    read = [f"{table} ({text.rows(rows)})" for table, rows in change.reads.items()]
+    reads = f", and reads all of {' and '.join(read)}" if read else ""
+    return f"if {text.percent(1 / CHANGED_SHARE)} ({text.rows(change.changed)}) change, an epoch {joined}{reads}"
+
+
+def _rebuild(change: PlannedChange) -> str:
+    if change.break_even is None:
+        return f"{basis(JOIN)}, that costs less than a rebuild even if all rows change"
+    if not change.break_even:
+        return f"{basis(JOIN)}, computing the whole view always costs less for so few rows"
+    return f"{basis(JOIN)}, a rebuild costs less from about {text.rows(change.break_even)} on"

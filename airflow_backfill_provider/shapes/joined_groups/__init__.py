@@ -1,0 +1,58 @@
+"""
+``joined_groups``: the rows of the view are computed from groups of rows of a join.
+
+The first stage of such a query joins a lead with dimensions, as ``join`` does. The second stage groups the joined rows,
+as ``group`` does with those of one upstream. A change of any table affects some rows of the lead: what these gave as of
+the window's begin leaves groups, and what they give as of its end comes to groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.job.definition import BackfillJob
+    from airflow_backfill_provider.shapes.joined_groups.query import JoinedGroupQuery
+
+
+class JoinedGroups(Shape):
+    """Units of several rows of a join."""
+
+    name: ClassVar[str] = "joined_groups"
+    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
+    only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
+    single_part: ClassVar[bool] = True
+    whole_history: ClassVar[bool] = True
+    pins_columns: ClassVar[bool] = True
+    takes_upstreams: ClassVar[bool] = True
+
+    def claims(self, text: str) -> bool:
+        """Return whether a query joins relations and has a word of groups or windows, or calls an aggregate."""
+        from airflow_backfill_provider.shapes.group.claims import looks_grouped
+        from airflow_backfill_provider.shapes.joined.claims import looks_joined
+
+        return looks_joined(text) and looks_grouped(text)
+
+    def query(self, text: str) -> JoinedGroupQuery:
+        """Parse a query that groups the rows of a join."""
+        from airflow_backfill_provider.shapes.joined_groups.query import check_joined_group_query
+
+        return check_joined_group_query(text)
+
+    def require_job(self, job: BackfillJob) -> None:
+        """Refuse tables without names, and a part of the lead's vnodes."""
+        from airflow_backfill_provider.shapes.group.refusals import refuse_vnodes
+        from airflow_backfill_provider.shapes.joined.refusals import require_upstreams
+
+        require_upstreams(job)
+        refuse_vnodes(job)
+
+    def writer(self, context: WriterContext) -> ViewWriter:
+        """Return the writer of the technique that the job's settings pin."""
+        from airflow_backfill_provider.shapes.group.writers import writer_of
+        from airflow_backfill_provider.shapes.joined_groups.joined_rows import JoinedInput
+
+        return writer_of(JoinedInput(context, cast("JoinedGroupQuery", context.query.query)))

@@ -1,0 +1,133 @@
+"""A query that groups the rows of a join, as a job has it: parsed, and then resolved over the job's upstreams."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Self
+
+from airflow_backfill_provider.shapes.group.grouping_query import GroupingQuery
+from airflow_backfill_provider.shapes.group.steps import Step
+from airflow_backfill_provider.shapes.group.units import Units
+from airflow_backfill_provider.shapes.joined.groups import Grouping
+from airflow_backfill_provider.shapes.joined.over_join import QueryOverJoin, reading
+from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
+from airflow_backfill_provider.shapes.joined.refusals import refused
+from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
+from airflow_backfill_provider.shapes.joined_groups.upkeep import upkeep_over_join
+from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, SUBQUERY, QueryLineage, Upkeep
+
+
+@dataclass(frozen=True)
+class JoinedGroupQuery(GroupingQuery, QueryOverJoin):
+    """
+    A query that groups the rows of a join.
+
+    :param text: the checked tokens as the user wrote them, without comments and a closing semicolon.
+    :param parsed: its parts.
+    :param steps: its steps; the first one is the join's own SELECT.
+    :param words: all words of the query, lower-cased.
+    :param state: the hidden columns that keep the state of a unit: name and SQL over the unit's rows.
+    :param found: the query over its upstreams; ``None`` before it is resolved.
+    """
+
+    plan_nodes: ClassVar[Collection[str]] = OF_ONE_RELATION | {"Join", SUBQUERY}
+
+    text: str
+    parsed: JoinedQuery
+    steps: tuple[Step, ...]
+    words: frozenset[str]
+    state: tuple[tuple[str, str], ...] = ()
+    found: ResolvedQuery | None = None
+
+    def over(self, found: ResolvedQuery) -> Self:
+        """Return the query resolved over its upstreams."""
+        return replace(self, found=found)
+
+    def with_state(self, columns: Mapping[str, str]) -> Self:
+        """Return the query with hidden columns that keep the state of a unit."""
+        return replace(self, state=tuple(columns.items()))
+
+    def units_with(self, upstream_names: Collection[str]) -> Units:
+        """
+        Return the query's units.
+
+        :param upstream_names: the names that a star may stand for; those of the upstreams, once it is resolved.
+        """
+        if self.found is None:
+            return _grouping(self.parsed).units(self.text, self.words | {name.lower() for name in upstream_names})
+        return self.found.group_units()
+
+    def unit_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return the lead's columns that the units are divided by, if these alone do, and no join repeats its rows."""
+        found = [self.resolution.lead_column(term.meaning) for term in self.units_with(()).terms]
+        is_of_lead = self.units_with(()).first == 0 and None not in found and not self.tree.fan_outs
+        return tuple(name for name in available if name in found) if is_of_lead else ()
+
+    def upkeep(self, *, created: bool) -> Upkeep:
+        """Return the technique, and its reason as far as the query's text tells it."""
+        return upkeep_over_join(super().upkeep(created=created), is_global=self.is_global)
+
+    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return all columns: the writer joins and groups the lead's rows as they were before their changes."""
+        return tuple(available)
+
+    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
+        """Return the query over other relations, with the hidden columns of units and of their state added."""
+        return self.resolution.render(reading(lead, others), self.state)
+
+    def render_units(self, lead: str, others: Mapping[str, str], names: Sequence[str]) -> str:
+        """
+        Return the query of the units of joined rows, one for each row that is grouped.
+
+        :param lead: name of the relation to read in place of the upstream that leads.
+        :param others: the relations to read in place of those that are read whole, by their names.
+        :param names: the names of the unit columns.
+        """
+        return self.resolution.render_units(reading(lead, others), names)
+
+    def render_slice(self, lead: str, others: Mapping[str, str], touched: str, names: Sequence[str]) -> str:
+        """
+        Return the query over the joined rows of some units, with the hidden columns added.
+
+        :param touched: name of the relation with the units.
+        :param names: the names of its columns.
+        """
+        return self.resolution.render_slice(reading(lead, others), touched, names, self.state)
+
+    def render_rows(self, lead: str, others: Mapping[str, str], selected: str) -> str:
+        """
+        Return the query of the joined rows that the first grouping step groups.
+
+        :param selected: the list of columns, over the relations that the step reads.
+        """
+        return self.resolution.render_rows(reading(lead, others), selected)
+
+    def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
+        """Return the origins of the columns that the query selects."""
+        del columns, key, upstream_names
+        return self.selected_lineage
+
+
+@lru_cache(maxsize=256)
+def check_joined_group_query(text: str) -> JoinedGroupQuery:
+    """
+    Check that a query groups the rows of a join.
+
+    :raises InvalidJobError: with the construct that is not allowed and what to write instead, or with the position of a
+        syntax error.
+    """
+    parsed = check_joined_query(text)
+    if parsed.is_union:
+        raise refused(
+            "groups over a union",
+            "make a view of the union by a job of its own, and group that view by another job once it is finished",
+        )
+    return JoinedGroupQuery(parsed.text, parsed, _grouping(parsed).steps, parsed.words)
+
+
+def _grouping(parsed: JoinedQuery) -> Grouping:
+    if parsed.grouping is None:
+        raise refused("no group and no window", "write GROUP BY, DISTINCT, or a window with PARTITION BY")
+    return parsed.grouping

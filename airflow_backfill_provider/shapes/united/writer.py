@@ -1,0 +1,192 @@
+"""Writes a view of a union on Spark: what branches give for affected rows of their leads is computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import reduce
+from typing import cast
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
+from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.several import leading
+from airflow_backfill_provider.shapes.united.affected import AffectedRows, affected_rows
+from airflow_backfill_provider.shapes.united.query import UnionQuery
+from airflow_backfill_provider.shapes.united.units import UnionUnits
+from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.lasting_values import require_lasting_values
+from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
+from airflow_backfill_provider.spark.view_columns import require_columns
+
+
+class UnionWriter(ViewWriter):
+    """
+    Writes one job's view.
+
+    :param context: the objects that the writer works with.
+    """
+
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._query = cast("UnionQuery", context.query.query)
+        self._units = UnionUnits(self._query)
+        self._leads: Mapping[str, JobRows] = {self._query.lead: context.job_rows, **context.further}
+
+    @property
+    def replaces_leads(self) -> bool:
+        """Return that all rows of a changed lead are replaced."""
+        return True
+
+    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
+        """Refuse columns that the view cannot have, and values that depend on the day."""
+        context, query = self._context, self._query
+        result = context.without_rows()
+        written = {*query.parsed.words, *query.row_columns.hidden}
+        for read in (*self._leads.values(), *context.others.values()):
+            written |= read.names
+        require_columns(result.schema, table_properties, {name.lower() for name in written})
+        require_mergeable(context.spark, result.schema, table_properties)
+        others = {name: _used(read, read.empty()) for name, read in context.others.items()}
+        others |= {leading(name): _used(read, read.empty()) for name, read in context.further.items()}
+        require_lasting_values(context.spark, context.query, _used(context.job_rows, rows), others)
+
+    def schema(self) -> StructType:
+        """Return the view's columns."""
+        return self._context.without_rows().schema
+
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> UnitWork | None:
+        """Replace what all branches give for the affected rows of their leads."""
+        del repairs, since
+        with self._affected(changes, barrier) as affected:
+            rows = {name: found.rows for name, found in affected.items()}
+            units = [self._units.of_keys(name, found.keys) for name, found in affected.items()]
+            looked_up = any(found.are_looked_up for found in affected.values())
+            number = self._replace(rows, reduce(DataFrame.unionAll, units), CHANGES, identity, barrier)
+            return None if number is None else _work(number, None if looked_up else 0)
+
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Append what the branches give for a part of the history of their only lead."""
+        self.write_part_of_leads(rows, {}, part, identity, barrier, since=since)
+
+    def write_part_of_leads(
+        self,
+        rows: DataFrame,
+        further: Mapping[str, DataFrame],
+        part: int,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        since: TableVersions | None,
+    ) -> None:
+        """Append what the branches give for a part of the history of their leads."""
+        del since
+        self._context.view.append(self._united({self._query.lead: rows, **further}, barrier), part, identity, barrier)
+
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> UnitWork | None:
+        """Replace the chosen units, and what all branches give for the affected rows of their leads."""
+        del since
+        with ExitStack() as kept:
+            affected = {} if changes is None else kept.enter_context(self._affected(changes, barrier))
+            chosen = self._chosen(barrier).persist(KEPT)
+            kept.callback(chosen.unpersist)
+            rows, units = {}, [chosen]
+            for name, lead in self._leads.items():
+                # All branches of a lead are computed from the same rows, so their units are replaced together.
+                keys = self._units.keys_of(name, chosen)
+                if name in affected:
+                    keys = keys.unionAll(affected[name].keys.select(*map(column, keys.columns))).distinct()
+                keys = keys.persist(KEPT)
+                kept.callback(keys.unpersist)
+                rows[name] = with_keys(_used(lead, self._read(name, barrier)), keys, keys.columns)
+                units.append(self._units.of_keys(name, keys))
+            touched = reduce(DataFrame.unionAll, units).distinct()
+            number = self._replace(rows, touched, REPAIR, identity, barrier)
+            return None if number is None else _work(number, None)
+
+    def _chosen(self, barrier: Barrier) -> DataFrame:
+        """Return the units that a repair names, and all those of the vnodes that it names, foreign ones included."""
+        context, outputs = self._context, self._units.outputs
+        found = decoded_keys(context.spark, self._order, barrier.repair.units).toDF(*outputs)
+        if barrier.repair.vnodes:
+            every = context.view.table.read().select(*map(column, outputs))
+            for name in self._leads:
+                every = every.unionAll(self._units.of_keys(name, self._read(name, barrier)))
+            vnode = F.pmod(F.hash(*map(column, outputs)), F.lit(context.job.vnode_count))
+            found = found.unionAll(every.filter(vnode.isin(list(barrier.repair.vnodes))))
+        return found.distinct()
+
+    @property
+    def _order(self) -> KeyOrder:
+        return self._query.unit_order
+
+    @contextmanager
+    def _affected(self, changes: Changes, barrier: Barrier) -> Iterator[Mapping[str, AffectedRows]]:
+        """Find the affected rows of each lead that has any."""
+        context = self._context
+        ends = context.others_at_end(barrier)
+        with ExitStack() as kept:
+            found = {}
+            for name, lead in self._leads.items():
+                own = changes.net if changes.measured.through else None
+                net = own if name == self._query.lead else changes.further.get(name)
+                rows = affected_rows(
+                    lead, net, self._query.plans(name), changes.images, ends, self._read(name, barrier), kept
+                )
+                if rows is not None:
+                    found[name] = rows
+            yield found
+
+    def _read(self, lead: str, barrier: Barrier) -> DataFrame:
+        """Return the rows of a lead that were read before the epoch, as of the end of its window."""
+        if lead == self._query.lead:
+            return self._context.read_set(barrier, with_chunk=False)
+        return self._context.further_read_set(barrier)[lead]
+
+    def _replace(
+        self, rows: Mapping[str, DataFrame], units: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier
+    ) -> int | None:
+        fresh = self._united(rows, barrier)
+        return self._context.view.replace_units(fresh, units, self._units.outputs, part, identity, barrier)
+
+    def _united(self, rows: Mapping[str, DataFrame], barrier: Barrier) -> DataFrame:
+        """
+        Return the view's rows of some rows of leads, over the tables that are read whole, as of their windows' ends.
+
+        :param rows: the rows by the names of the leads; of those that are missing, none.
+        """
+        context = self._context
+        found = {name: without_pushdown(rows.get(name, lead.empty())) for name, lead in self._leads.items()}
+        lead = found.pop(self._query.lead)
+        return context.run(lead, context.others_at_end(barrier), found)
+
+
+def _used(read: JobRows, rows: DataFrame) -> DataFrame:
+    return rows.select(*map(column, read.columns))
+
+
+def _work(units: int, rows_read: int | None) -> UnitWork:
+    return UnitWork(technique=UNIT, units=units, rows_read=rows_read)

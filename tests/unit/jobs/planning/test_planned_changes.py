@@ -1,0 +1,60 @@
+"""An epoch in which a small part of one of several upstreams changes, as a plan foresees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core import refresh_cost
+from airflow_backfill_provider.core.refresh_cost import EpochCost
+from airflow_backfill_provider.jobs.planning.planned_changes import planned_changes
+from airflow_backfill_provider.shapes.spread import Spread
+
+ROWS = {"orders": 20_000, "customers": 2_000, "countries": 20}
+WHOLE = {"customers": 2_000, "countries": 20}
+SPREADS = {"customers": Spread(mean=10.0, most=25), "countries": Spread(mean=1_000.0, most=None)}
+
+
+@pytest.fixture(autouse=True)
+def costs(monkeypatch):
+    """Of 20,000 orders, 900 are the break-even."""
+    monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "join", EpochCost(fixed=1_000, row=0.5, change=10))
+
+
+def test_changed_leads_are_joined_anew_and_the_lead_is_not_read_whole():
+    lead = planned_changes("orders", ROWS, WHOLE, SPREADS)["orders"]
+    assert (lead.changed, lead.touched, lead.touched_at_most) == (20, 20, 20)
+    assert lead.reads == WHOLE
+    assert lead.break_even == 900
+
+
+def test_a_changed_row_of_another_table_joins_all_rows_anew_that_it_touches():
+    customers = planned_changes("orders", ROWS, WHOLE, SPREADS)["customers"]
+    assert (customers.changed, customers.touched, customers.touched_at_most) == (2, 20, 50)
+    assert customers.reads == {"orders": 20_000, **WHOLE}
+    assert customers.break_even == 90
+
+
+def test_at_least_one_row_changes_and_what_is_not_counted_has_no_most():
+    countries = planned_changes("orders", ROWS, WHOLE, SPREADS)["countries"]
+    assert (countries.changed, countries.touched, countries.touched_at_most) == (1, 1_000, None)
+    assert countries.break_even == 1
+
+
+def test_a_lead_that_is_joined_with_itself_is_read_whole_and_a_change_touches_more_than_itself():
+    spreads = {"orders": Spread(mean=1.0, most=None), **SPREADS}
+    lead = planned_changes("orders", ROWS, {**WHOLE, "orders": 20_000}, spreads)["orders"]
+    assert (lead.changed, lead.touched, lead.touched_at_most) == (20, 40, None)
+    assert lead.reads == {**WHOLE, "orders": 20_000}
+
+
+def test_if_all_rows_of_a_table_touch_little_a_rebuild_never_costs_less():
+    """50 customers with ten orders each: 500 of them change at most."""
+    rows = {"orders": 20_000, "customers": 50}
+    found = planned_changes("orders", rows, {"customers": 50}, {"customers": Spread(mean=10.0, most=None)})
+    assert found["customers"].break_even is None
+
+
+def test_of_few_leads_computing_all_always_costs_less():
+    rows = {"orders": 2_000, "customers": 100}
+    found = planned_changes("orders", rows, {"customers": 100}, {"customers": Spread(mean=20.0, most=None)})
+    assert [change.break_even for change in found.values()] == [0, 0]

@@ -1,0 +1,144 @@
+"""A query that groups the rows of a join, as a job has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.shapes import query_of, shape_of
+from airflow_backfill_provider.shapes.joined_groups.query import check_joined_group_query
+from airflow_backfill_provider.shapes.several import QueryTable
+from tests.several import star
+
+ORDERS = QueryTable(key=("id",), types={"id": "long", "customer": "long", "amount": "integer", "at": "date"})
+CUSTOMERS = QueryTable(key=("id",), types={"id": "long", "name": "string", "country": "string"})
+TABLES = {"orders": ORDERS, "customers": CUSTOMERS}
+
+JOINED = "FROM orders AS o JOIN customers AS c ON c.id = o.customer"
+REVENUE = f"SELECT c.country, sum(o.amount) AS total {JOINED} GROUP BY c.country"
+
+
+def resolved(text):
+    return check_joined_group_query(text).resolved(TABLES)
+
+
+def one_line(text):
+    return " ".join(text.split()).replace(" ,", ",")
+
+
+def job(query=REVENUE, **fields):
+    return BackfillJob(**star(query=query, **fields))
+
+
+def test_groups_over_several_tables_have_a_shape_of_their_own():
+    """Their history is read whole, as of the versions at creation, and then all changes since."""
+    assert shape_of(job()).name == "joined_groups"
+    assert job().visibility is Visibility.ON_FINISH
+    assert shape_of(job("SELECT o.id, c.name FROM orders AS o JOIN customers AS c ON c.id = o.customer")).name == "join"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"strategy": "arrangement"}, "strategy: arrangement cannot fill .* use auto, or snapshot"),
+        ({"strategy": "no_shuffle"}, "strategy: no_shuffle cannot fill .* use auto, or snapshot"),
+        ({"visibility": "every_epoch"}, "on_finish only; leave visibility out"),
+        ({"rate_limit": 10}, "rate_limit: .* one epoch that reads all of history"),
+        ({"parallelism": 2}, "parallelism: 2 task runs cannot write"),
+        ({"refresh": "full"}, "no shape with this refresh reads several upstreams"),
+        ({"refresh": "auto"}, "no shape with this refresh reads several upstreams"),
+        ({"restrict_to": {"vnodes": [1]}}, "restrict_to.vnodes: a group has rows of several vnodes"),
+    ],
+)
+def test_what_the_shape_cannot_do_is_refused(fields, message):
+    with pytest.raises(InvalidJobError, match=message):
+        job(**fields)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "SELECT d, count(*) AS n FROM (SELECT at AS d FROM orders UNION ALL SELECT at FROM orders) AS u GROUP BY d",
+            "groups over a union, which cannot be kept up to date over several upstreams; make a view of the union",
+        ),
+        (f"SELECT c.country, count(*) AS n {JOINED} GROUP BY ROLLUP (c.country)", "ROLLUP"),
+        (f"SELECT o.id, rank() OVER (ORDER BY o.amount) AS n {JOINED}", "window without PARTITION BY"),
+    ],
+)
+def test_what_cannot_be_kept_up_to_date_is_refused_by_name(query, message):
+    with pytest.raises(InvalidJobError, match=message):
+        job(query)
+
+
+def test_results_by_the_order_of_rows_are_refused_once_the_keys_are_known():
+    """The key of the lead breaks ties, and those of tables that fan out."""
+    with pytest.raises(InvalidJobError, match=r"first, whose result depends on the order of rows.*o\.id"):
+        resolved(f"SELECT c.country, first(o.amount) AS x {JOINED} GROUP BY c.country")
+    assert resolved(f"SELECT c.country, max_by(o.amount, o.id) AS x {JOINED} GROUP BY c.country").found
+
+
+def test_both_stages_run_the_users_text():
+    """The lead is restricted where it leads; the state of a fold is added beside the user's columns."""
+    query = resolved(REVENUE)
+    assert query.read_whole == ("customers",)
+    placed = {"customers": "every"}
+    joined = "FROM `some` AS o JOIN `every` AS c ON c.id = o.customer"
+    assert one_line(query.render_units("some", placed, ["u"])) == f"SELECT (c.country) AS `u` {joined}"
+    assert one_line(query.render_rows("some", placed, "o.amount AS x")) == f"SELECT o.amount AS x {joined}"
+    folded = query.with_state({"__rows": "count(*)"})
+    assert one_line(folded.text_over("some", placed)) == (
+        f"SELECT c.country, sum(o.amount) AS total, count(*) AS `__rows` {joined} GROUP BY c.country"
+    )
+    assert one_line(folded.render_slice("some", placed, "touched", ["u"])) == (
+        f"SELECT c.country, sum(o.amount) AS total, count(*) AS `__rows` {joined} LEFT SEMI JOIN `touched` AS "
+        "backfill_touched ON (c.country) <=> backfill_touched.`u` GROUP BY c.country"
+    )
+    assert (query.units_with(()).outputs, folded.technique, query.technique) == (("country",), "fold", "slice")
+
+
+def test_what_groups_lose_is_joined_from_the_old_rows_of_the_lead():
+    """Of the other tables, the values to join by are enough: their rows before the window are read again."""
+    query = resolved(REVENUE)
+    assert query.old_columns(["id", "customer", "amount"]) == ("id", "customer", "amount")
+    assert query.images() == {"customers": ("id",)}
+    assert query.used_columns() == {"orders": ("id", "customer", "amount"), "customers": ("id", "country")}
+
+
+def test_a_plan_tells_how_the_groups_are_kept():
+    """What a fold costs against a whole view was measured over one upstream alone."""
+    maybe = query_of(job()).upkeep(created=False)
+    assert (maybe.technique, maybe.reads_all, maybe.cost) == ("fold", False, "")
+    assert "all rows of the lead, if another table has changes" in maybe.reads
+    sliced = query_of(job(f"SELECT c.country, median(o.amount) AS m {JOINED} GROUP BY c.country")).upkeep(created=True)
+    assert (sliced.technique, sliced.reads_all) == ("slice", True)
+    assert "all rows of all tables again to join and find" in sliced.reads
+    whole = query_of(job(f"SELECT count(DISTINCT o.id) AS n {JOINED}")).upkeep(created=True)
+    assert "refresh" not in whole.reason
+    assert whole.reads == "the changes, and all rows of all tables again"
+
+
+@pytest.mark.parametrize(
+    ("by", "columns"),
+    [("o.customer", ("customer",)), ("at, o.customer", ("customer", "at")), ("o.customer + 1", ()), ("c.country", ())],
+)
+def test_a_plan_counts_the_largest_group_where_the_lead_tells_it(by, columns):
+    assert resolved(f"SELECT count(*) AS n {JOINED} GROUP BY {by}").unit_columns(list(ORDERS.types)) == columns
+
+
+def test_a_plan_does_not_count_groups_of_rows_that_a_join_repeats():
+    text = (
+        "SELECT c.country, count(*) AS n FROM customers AS c JOIN orders AS o ON o.customer = c.id GROUP BY c.country"
+    )
+    found = check_joined_group_query(text).resolved({"customers": CUSTOMERS, "orders": ORDERS})
+    assert found.unit_columns(list(CUSTOMERS.types)) == ()
+
+
+def test_the_origins_of_results_are_told_with_their_tables():
+    found = resolved(f"{REVENUE.replace(' GROUP', ' WHERE o.at IS NOT NULL GROUP')}").lineage((), (), ())
+    assert found.columns["country"].inputs == ("customers.country",)
+    assert found.columns["country"].unchanged
+    assert found.columns["total"].inputs == ("orders.amount",)
+    assert set(found.filtered_by) == {"orders.customer", "orders.at", "customers.id"}
