@@ -58,7 +58,9 @@ class FullQueryOverSeveral(QueryOverSeveral):
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """The names of the upstreams that it reads, as it first writes each."""
+        """The names of the upstreams that it reads; the one that leads is the first."""
+        if self.tables:
+            return tuple(name for name, _ in self.tables)
         found: dict[str, str] = {}
         for read in self.reads:
             found.setdefault(read.name.lower(), read.name)

@@ -46,8 +46,8 @@ class FullWriter(ViewWriter):
         require_mergeable(context.spark, schema, table_properties)
         if self._query.aggregates:
             require_exact_texts(schema)
-        others = {name: other.empty().select(*map(column, other.columns)) for name, other in context.others.items()}
-        require_lasting_values(context.spark, context.query, rows.select(*map(column, self._rows.columns)), others)
+        used = rows.select(*map(column, self._rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""

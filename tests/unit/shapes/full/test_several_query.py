@@ -61,10 +61,20 @@ def test_each_table_is_read_where_the_query_names_it_and_keeps_its_name() -> Non
         "WITH big AS (SELECT * FROM Orders WHERE amount > 1) SELECT big.id, orders.amount FROM big "
         "JOIN orders USING (id) WHERE big.id NOT IN (SELECT id FROM `customers` c)"
     ).resolved({"orders": QueryTable(key=("id",)), "customers": QueryTable(key=("id",))})
-    assert query.relations == ("Orders", "customers")
+    assert query.relations == ("orders", "customers")
     assert query.text_over("a", {"customers": "b"}) == (
         "WITH big AS (SELECT * FROM `a` AS `Orders` WHERE amount > 1) SELECT big.id, orders.amount FROM big "
         "JOIN `a` AS `orders` USING (id) WHERE big.id NOT IN (SELECT id FROM `b` c)"
+    )
+
+
+def test_whatever_table_leads_each_is_read_where_the_query_names_it() -> None:
+    """The first of its tables leads, and it need not be the first in FROM."""
+    query = check_full_query_over_several("SELECT o.id FROM orders o FULL JOIN customers c ON c.id = o.id")
+    led = query.resolved({"customers": QueryTable(key=("id",)), "orders": QueryTable(key=("id",))})
+    assert (led.relations, led.read_whole) == (("customers", "orders"), ("orders",))
+    assert led.text_over("lead", {"orders": "whole"}) == (
+        "SELECT o.id FROM `whole` o FULL JOIN `lead` c ON c.id = o.id"
     )
 
 
