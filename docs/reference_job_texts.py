@@ -9,7 +9,7 @@ JOB_TYPES = {
     "lead": "text",
     "materialized_view": "absolute path or URI, or `catalog.schema.table`",
     "view_path": "absolute path or URI",
-    "refresh": "`incremental` or `full`",
+    "refresh": "`incremental`, `full` or `auto`",
     "query": "text",
     "strategy": "`auto`, `snapshot`, `no_shuffle`, `arrangement`, `cdc` or `source`",
     "vnode_count": "whole number, 1 to 32768",
