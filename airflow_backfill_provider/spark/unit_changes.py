@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -19,6 +19,7 @@ from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
+from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
 from airflow_backfill_provider.spark.placed_rows import KnownRows
 from airflow_backfill_provider.spark.row_hash import row_hash
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, are_few, bytes_of, hash_filter, hash_of
@@ -46,6 +47,7 @@ class UnitChanges:
     :param has_several: whether the view has several rows of any unit that has a tombstone.
     :param units: the columns of a unit, and their types in the view.
     :param hashes: the hashes of the units that have a tombstone; ``None`` if these are too many for a filter.
+    :param partition_by: the view's partition columns, which have values in tombstones, too.
     """
 
     found: DataFrame
@@ -60,6 +62,7 @@ class UnitChanges:
     has_several: bool
     units: Mapping[str, str]
     hashes: frozenset[int] | None
+    partition_by: tuple[str, ...] = ()
 
     @property
     def rows(self) -> DataFrame:
@@ -83,13 +86,26 @@ class UnitChanges:
         # Where a unit is one row, its columns are enough, and the others need not be read to find the files.
         return [*same, f"{row_hash(self.view, 'view.')} = change.{self.hashed}"] if self.has_several else same
 
+    def within(self, prefix: str) -> list[str]:
+        """
+        Return what each row of the view meets that a tombstone removes, as SQL: it lies in its partition.
+
+        The partitions of new rows do not count: no row there has to be found.
+
+        :param prefix: what comes before the names of the view's columns.
+        """
+        tombstones = self.rows.filter(F.col(self.is_tombstone))
+        return touched_partitions(tombstones, self.partition_by, prefix)
+
     def filters(self) -> list[str]:
         """Return the condition that leaves out nearly all rows of other units, if one can be made of these."""
         return [] if self.hashes is None else [hash_filter(self.hashes, self.units, "view")]
 
 
 @contextmanager
-def unit_changes(old: KnownRows, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
+def unit_changes(
+    old: KnownRows, fresh: DataFrame, touched: TouchedUnits | None, partition_by: Sequence[str] = ()
+) -> Iterator[UnitChanges]:
     """
     Compare the rows that units have with those that they shall have, and keep the result for the block.
 
@@ -99,14 +115,16 @@ def unit_changes(old: KnownRows, fresh: DataFrame, touched: TouchedUnits | None)
     :param old: all rows that the units have in the view, as of one version.
     :param fresh: all rows that the units shall have, with the view's columns.
     :param touched: the units; one without fresh rows is removed. ``None`` if the whole view is one unit.
+    :param partition_by: the view's partition columns.
     """
     units = touched.columns if touched else ()
+    partitions = partition_columns(old.rows, partition_by)
     own = own_columns(old.columns)
     is_fresh, is_kept, is_first = (F.col(own.named(name)) for name in (_IS_FRESH, _IS_KEPT, _IS_FIRST))
     # A merge finds equal rows by one tombstone.
     is_tombstone = ~is_fresh if old.places else ~is_fresh & is_first
     rows = (
-        _compared(old, fresh, units, own)
+        _compared(old, fresh, units, partitions, own)
         .filter(~is_kept & (is_fresh | is_tombstone))
         .select(
             *map(column, old.columns),
@@ -122,12 +140,14 @@ def unit_changes(old: KnownRows, fresh: DataFrame, touched: TouchedUnits | None)
         found = _Found(rows, view, own, {unit: types[unit] for unit in units})
         # Whoever knows the places needs no filter.
         is_small = old.places is None and touched is not None and touched.number <= MOST_KEYS
-        yield found.measured(is_small=is_small)
+        yield replace(found.measured(is_small=is_small), partition_by=tuple(partitions))
     finally:
         rows.unpersist()
 
 
-def _compared(old: KnownRows, fresh: DataFrame, units: Sequence[str], own: OwnColumns) -> DataFrame:
+def _compared(
+    old: KnownRows, fresh: DataFrame, units: Sequence[str], partitions: Sequence[str], own: OwnColumns
+) -> DataFrame:
     """Return the rows of both sides, and for each whether the view has it as often as it shall have it."""
     flag, hashed, view = own.named(_IS_FRESH), own.named(_HASH), old.schema
     places = {name: old.rows.schema[name].dataType for name in (old.places.names if old.places else ())}
@@ -138,7 +158,7 @@ def _compared(old: KnownRows, fresh: DataFrame, units: Sequence[str], own: OwnCo
         return rows.select(
             *(
                 column(field.name)
-                if has_values or field.name in units
+                if has_values or field.name in (*units, *partitions)
                 else F.lit(None).cast(field.dataType).alias(field.name)
                 for field in view.fields
             ),

@@ -21,9 +21,9 @@ MUTANTS = (
         name="commit-replaced",
         breaks="The commit of another writer at the same version is lost.",
         invariant="I1",
-        file=_FILE,
-        old="os.link(draft, log / _name_of(version))",
-        new="os.replace(draft, log / _name_of(version))",
+        file="airflow_backfill_provider/lake/log/own_commits.py",
+        old='os.link(staged, log / f"{version:020d}.json")',
+        new='staged.replace(log / f"{version:020d}.json")',
         killers=(f"{REPLACED_ROWS}::test_another_commit_at_the_last_moment_wins",),
     ),
     Mutant(

@@ -20,7 +20,7 @@ from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 _OF_FILE = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
 """The fields of a file's entry that reading it needs; statistics, for example, do not matter."""
 
-WITH_STATISTICS = (*_OF_FILE, "stats")
+WITH_STATISTICS = (*_OF_FILE, "stats", "clusteringProvider")
 """The fields of a file's entry that a new entry of the same file needs."""
 
 Action = dict[str, Any]

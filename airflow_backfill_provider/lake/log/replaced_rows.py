@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -26,15 +25,16 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.errors import EpochFailedError, StorageUnavailableError
 from airflow_backfill_provider.core.scan.decimals import digits_of
 from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.log_state import WITH_STATISTICS, Action, log_state
+from airflow_backfill_provider.lake.log.own_commits import write_commit
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable, plain_table
 from airflow_backfill_provider.lake.log.uncommitted import LOG
 from airflow_backfill_provider.lake.log.written_statistics import statistics_of
@@ -42,8 +42,8 @@ from airflow_backfill_provider.lake.store.storage import one_line, storage_error
 
 _CHANGE_FOLDER, _CHANGE_TYPE = "_change_data", "_change_type"
 
-_NO_LINK = frozenset({errno.EEXIST, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-"""The errors of a link that say that there is none: the name is taken, or the file system has no links."""
+_NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""The errors of a link on a file system that has none."""
 
 _MOST_HIDDEN = 1_000_000
 """The most hidden rows of a file that are read into memory."""
@@ -109,6 +109,9 @@ def _replace(
         return False
     if plain_table(table) != expected:
         return False
+    if not expected.for_deltalake and (version + 1) % expected.checkpoint_interval == 0:
+        # Only Delta writes checkpoints of such a table, and does so with its MERGE.
+        return False
     found = _touched(location, version, replacement.places)
     if found is None:
         return False
@@ -121,15 +124,15 @@ def _replace(
             *new.of(replacement, found, expected),
         ]
         reached(CrashPoint.BEFORE_FILES_COMMIT)
-        committed = _commit(log, version + 1, actions)
+        committed = _commit(location, version + 1, actions)
     finally:
         # After an error the commit may be there all the same, and needs its files.
         if committed is False or (committed is None and not (log / _name_of(version + 1)).exists()):
             new.remove()
-    if committed:
+    if committed and expected.for_deltalake:
         table.update_incremental()
         write_due_checkpoint(table, location, expected)
-    return committed
+    return bool(committed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,22 +304,14 @@ def _name_of(version: int) -> str:
     return f"{version:020d}.json"
 
 
-def _commit(log: Path, version: int, actions: list[Action]) -> bool:
-    """Write a commit whole, unless there is one of this version, or the file system cannot tell."""
-    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
+def _commit(location: str, version: int, actions: list[Action]) -> bool:
+    """Write a commit, unless there is one of this version, or the file system cannot tell."""
     try:
-        with draft.open("x", encoding="utf-8") as file:
-            file.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            # It fails if the name is taken. To rename the file would replace the other one.
-            os.link(draft, log / _name_of(version))
-        except OSError as error:
-            if error.errno in _NO_LINK:
-                return False
-            raise
-        return True
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+        write_commit(location, version, actions)
+    except CommitFailedError:
+        return False
+    except StorageUnavailableError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_LINK:
+            return False
+        raise
+    return True
