@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches, named
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
-from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
 from airflow_backfill_provider.shapes.joined.spread import spreads
 from airflow_backfill_provider.shapes.joined.tree import JoinTree
@@ -121,13 +121,8 @@ def check_join_query(text: str) -> JoinQuery:
         syntax error.
     """
     parsed = check_joined_query(text)
-    if parsed.is_union:
-        raise refused("UNION", "make a view of each branch by a job of its own")
-    if parsed.grouping is not None:
-        raise refused(
-            "groups over a join",
-            "make a view of the join by a job of its own, and group that view by another job once it is finished",
-        )
+    if parsed.is_union or parsed.grouping is not None:
+        raise InvalidJobError("query: it unites or groups the rows of joins")
     return JoinQuery(parsed.text, parsed)
 
 
