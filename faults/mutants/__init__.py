@@ -39,6 +39,7 @@ from faults.mutants import (
     joined_views,
     joins,
     lake,
+    layouts,
     protocol,
     queries,
     several,
@@ -65,6 +66,7 @@ _PASSED, _FAILED = 0, 1
 MUTANTS = (
     *core.MUTANTS,
     *lake.MUTANTS,
+    *layouts.MUTANTS,
     *state.MUTANTS,
     *databases.MUTANTS,
     *diamonds.MUTANTS,
