@@ -47,9 +47,7 @@ class ManyTables(Lakehouse):
         :param rows: the statements that insert its rows.
         """
         assignments = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-        create = f"CREATE TABLE {{{name}}} ({columns}) USING delta" + (
-            f" TBLPROPERTIES ({assignments})" if properties else ""
-        )
+        create = f"CREATE TABLE {{{name}}} ({columns}) USING delta TBLPROPERTIES ({assignments})"
         beginning = BeginningUpstream(self.templates) if self.templates else None
         for statement in (create, *rows):
             run = partial(self.change_by_spark, statement)

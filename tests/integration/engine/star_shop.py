@@ -35,6 +35,9 @@ ROWS = (
 """Rows that match nothing, one and several; and nulls in what is joined by."""
 
 
+WITHOUT_FEED = {"delta.enableChangeDataFeed": "false"}
+
+
 class StarShop(ManyTables):
     """The tables, and a job over some of them."""
 
@@ -47,7 +50,7 @@ class StarShop(ManyTables):
         for name, (columns, _) in TABLES.items():
             if not names or name in names:
                 rows = (statement for statement in ROWS if f"{{{name}}}" in statement)
-                properties = {} if name in unrecorded else CHANGE_DATA_FEED
+                properties = WITHOUT_FEED if name in unrecorded else CHANGE_DATA_FEED
                 self.make_table(name, columns, *rows, properties=properties)
 
     def start(self, query: str, **fields: Any) -> None:
