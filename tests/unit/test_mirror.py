@@ -82,14 +82,16 @@ WITHOUT = {
     "shapes/edits.py": Untested("edits of whole queries", "tests/unit/shapes/joined/test_texts.py"),
     "shapes/pipe_operators.py": Untested("steps of whole queries", "tests/unit/shapes/test_levels.py"),
     "shapes/joined/affected_rows.py": on_spark("test_joins"),
+    "shapes/joined/changed_leads.py": on_spark("test_unions"),
     "shapes/joined/checks.py": Untested("checks of whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/clauses.py": Untested("clauses of whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/conditions.py": Untested("conditions of whole queries", "tests/unit/shapes/joined/test_tree.py"),
     "shapes/joined/edges.py": Untested("conditions of whole queries", "tests/unit/shapes/joined/test_tree.py"),
+    "shapes/joined/job_checks.py": Untested("checks of whole jobs", "tests/unit/shapes/united/test_query.py"),
     "shapes/joined/names.py": Untested("names in whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/outcome.py": Untested("checks of whole queries", "tests/unit/shapes/joined/test_query.py"),
-    "shapes/joined/over_join.py": Untested(
-        "what queries over joins share", "tests/unit/shapes/joined/test_join_query.py"
+    "shapes/joined/over_branches.py": Untested(
+        "what queries over joins and unions share", "tests/unit/shapes/joined/test_join_query.py"
     ),
     "shapes/joined/parts.py": Untested("values with few rules", "tests/unit/shapes/joined/test_texts.py"),
     "shapes/joined/reading.py": Untested("readings of whole queries", "tests/unit/shapes/joined/test_tree.py"),
@@ -165,7 +167,6 @@ WITHOUT = {
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "shapes/joined/writer.py": on_spark("test_joins"),
-    "shapes/united/affected.py": on_spark("test_unions"),
     "shapes/united/units.py": on_spark("test_unions"),
     "shapes/united/writer.py": on_spark("test_unions"),
     "shapes/joined_groups/joined_rows.py": on_spark("test_joined_groups"),
