@@ -247,6 +247,18 @@ class ViewDiffersError(BackfillError):
     """The materialized view differs from its query."""
 
 
+class AdoptedTableDiffersError(ViewDiffersError):
+    """
+    A table that should become the view differs from the query.
+
+    :param found: the comparison, with the first keys that differ; a message never has them.
+    """
+
+    def __init__(self, message: str, found: object) -> None:
+        super().__init__(message)
+        self.found = found
+
+
 class CompactionFailedError(BackfillError):
     """A table was not compacted; its rows are unchanged."""
 

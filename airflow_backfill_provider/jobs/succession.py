@@ -67,7 +67,7 @@ def grow_successor(
         or before.successor.job != wanted
         or _reads_former_table(before.successor, store, upstream)
     ):
-        creation.check_job(job, store, upstream, engine, clock)
+        creation.check_job(job.computed(), store, upstream, engine, clock)
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:
@@ -228,6 +228,7 @@ def following(
         repair_sequence=0,
         successor=None,
         first_rows=first_rows,
+        equal_sequence=0,
     )
 
 
@@ -282,7 +283,12 @@ def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
 
     Nobody reads its view, so changes may wait until it is finished, if a strategy can read the upstream that way.
     """
-    elsewhere = {**job.fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
+    elsewhere = {
+        **job.computed().fields,
+        "materialized_view": f"{folder}/view",
+        "view_path": "",
+        "state": f"{folder}/control",
+    }
     try:
         hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})
         choose_strategy(hidden, upstream, upstream.at())

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.lake.tables.remains import create_clause
 from airflow_backfill_provider.lake.tables.view_feed import feed_of_finished
 from airflow_backfill_provider.lake.tables.view_identity import (
+    ADOPTED_PROPERTY,
     FINISHED_PROPERTY,
     ViewIdentity,
     identifying_properties,
@@ -39,6 +40,7 @@ from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_i
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.spark.stamps import (
+    ADOPTION,
     CHANGES,
     OF_CHANGES,
     snapshot_part,
@@ -117,7 +119,8 @@ class MaterializedView:
         else:
             # A delayed process of the old incarnation could append after the replacement, so its ids are used up first.
             parts = range(earlier_incarnations[found.incarnation])
-            for part in (*OF_CHANGES, *map(snapshot_part, parts)):
+            adopted = [ADOPTION] if ADOPTED_PROPERTY in (view_properties(self.path, self.storage_options) or {}) else []
+            for part in (*OF_CHANGES, *adopted, *map(snapshot_part, parts)):
                 self.table.burn_transaction(transaction_id(found, part))
             remove_staged(self.path, found.incarnation)
         if names_to_map(schema):
@@ -169,7 +172,11 @@ class MaterializedView:
         return properties.get(FINISHED_PROPERTY) == "true"
 
     def _set_properties(self, properties: Mapping[str, str], identity: ViewIdentity, epoch: int) -> None:
-        with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
+        self.set_properties(properties, {"event": "finish", "incarnation": identity.incarnation, "epoch": epoch})
+
+    def set_properties(self, properties: Mapping[str, str], stamp: Mapping[str, object]) -> None:
+        """Set properties of the table, in one commit with a stamp."""
+        with self.table.committing(stamp):
             self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ({_assignments(properties)})")
         self.table.log.written_to()
 
