@@ -251,12 +251,12 @@ class AdoptedTableDiffersError(ViewDiffersError):
     """
     A table that should become the view differs from the query.
 
-    :param found: the comparison, with the first keys that differ; a message never has them.
+    :param keys: a line for each of the first keys that differ, for the command line; a message never has keys.
     """
 
-    def __init__(self, message: str, found: object) -> None:
+    def __init__(self, message: str, keys: tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        self.found = found
+        self.keys = keys
 
 
 class CompactionFailedError(BackfillError):

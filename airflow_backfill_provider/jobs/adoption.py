@@ -11,19 +11,21 @@ from __future__ import annotations
 import datetime as dt
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from airflow_backfill_provider.core.epoch.barrier import Repair
 from airflow_backfill_provider.core.epoch.engine import Engine
-from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import AdoptedTableDiffersError, InvalidJobError
 from airflow_backfill_provider.core.job.adoption import Adopted, BackfillFrom
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.succession import FirstRows
-from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification, Verification, read_vnodes, steps_of
+from airflow_backfill_provider.core.status.verification_text import key_line
+from airflow_backfill_provider.core.status.verified_state import SAMPLE
 from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.jobs.first_look import FirstLook, StorageOptions, look
@@ -85,27 +87,41 @@ def find_adopted(job: BackfillJob, wanted: BackfillFrom, storage_options: Storag
 
 
 def require_followed(
-    settings: JobSettings, point: Mapping[str, Offset], upstream: Source, storage_options: StorageOptions
+    job: BackfillJob, created_on: ResolvedUpstream, at: Offset, upstream: Source, storage_options: StorageOptions
 ) -> None:
     """
     Refuse upstreams whose changes since the adopted point can no longer be read.
 
-    :param point: the offsets of the point, by the names of the upstreams.
+    :param created_on: the upstreams as of the adopted point.
+    :param at: the offset of this point in the upstream, or in the one that leads.
     :raises UpstreamError: with what is gone, or has changed since.
     """
-    job = settings.definition
-    sources = {
-        job.lead_name: upstream,
-        **{name: open_source(found, storage_options) for name, found in job.others.items()},
-    }
-    created_on = {job.lead_name: settings.upstream, **settings.others}
-    for name, source in sources.items():
+    others = {name: open_source(found, storage_options) for name, found in job.others.items()}
+    for name, source in {job.lead_name: upstream, **others}.items():
+        theirs = created_on.others.get(name, created_on)
+        after = created_on.others[name].point.offset if name in others else at
         newest = source.at()
-        newest.require_as_created(created_on[name])
+        newest.require_as_created(theirs)
         newest.require_changes()
-        source.require_changes(point[name], newest.offset)
-        source.require_used_columns(point[name], newest.offset, created_on[name])
-        source.require_kept_values(point[name], newest.offset, created_on[name])
+        source.require_changes(after, newest.offset)
+        source.require_used_columns(after, newest.offset, theirs)
+        source.require_kept_values(after, newest.offset, theirs)
+
+
+def first_rows_of(job: BackfillJob, table: FoundTable, point: HistoryPoint, created_on: ResolvedUpstream) -> FirstRows:
+    """
+    Return a table as the rows that a view begins with, none of which is compared yet.
+
+    :param point: the adopted point of the upstream, or of the one that leads.
+    :param created_on: the upstreams as of the adopted point.
+    """
+    return FirstRows(
+        point=point,
+        location=table.location,
+        version=table.version,
+        others={name: other.point for name, other in created_on.others.items()},
+        adopted=Adopted(compared=0, vnodes=job.vnode_count, written_by=table.written_by, written_at=table.written_at),
+    )
 
 
 def adopting(
@@ -128,22 +144,14 @@ def adopting(
     wanted = job.backfill_from
     if wanted is None or at is None:
         raise InvalidJobError(f"backfill_from: job {job.name} names no table to adopt")
-    others = {name: other.point for name, other in settings.others.items()}
-    offsets = {job.lead_name: at, **{name: point.offset for name, point in others.items()}}
-    require_followed(settings, offsets, upstream, storage_options)
+    require_followed(job, settings.upstream, at, upstream, storage_options)
     table = find_adopted(job, wanted, storage_options)
-    first_rows = FirstRows(
-        point=upstream.point(at),
-        location=table.location,
-        version=table.version,
-        others=others,
-        adopted=Adopted(compared=0, vnodes=job.vnode_count),
-    )
+    first_rows = first_rows_of(job, table, upstream.point(at), settings.upstream)
     candidate = settings.model_copy(update={"first_rows": first_rows})
-    pinned = _pinned(candidate, offsets, upstream.row_count(at), requester=Requester(user=requested_by), now=now)
+    pinned = _pinned(candidate, at, upstream.row_count(at), requester=Requester(user=requested_by), now=now)
     found = Verification(pinned, tuple(engine().compare_adopted(candidate, pinned)))
     if found.differences and not wanted.repair:
-        raise AdoptedTableDiffersError(_difference(candidate, found), found)
+        raise AdoptedTableDiffersError(_difference(candidate, found), tuple(map(key_line, found.keys[:SAMPLE])))
     adopted = Adopted(
         compared=_vnodes_in(pinned),
         vnodes=job.vnode_count,
@@ -164,7 +172,7 @@ def adopting(
 
 
 def _pinned(
-    settings: JobSettings, offsets: Mapping[str, Offset], rows: int, *, requester: Requester, now: dt.datetime
+    settings: JobSettings, at: Offset, rows: int, *, requester: Requester, now: dt.datetime
 ) -> PinnedVerification:
     """Return what to compare: the table as it was found, with the query as of the adopted point."""
     job, first_rows = settings.definition, settings.first_rows
@@ -176,8 +184,8 @@ def _pinned(
         job=job.name,
         incarnation=settings.incarnation,
         epoch=settings.base_epoch,
-        upstream_version=offsets[job.lead_name],
-        others={name: offset for name, offset in offsets.items() if name != job.lead_name},
+        upstream_version=at,
+        others={name: other.point.offset for name, other in settings.others.items()},
         view_version=first_rows.version,
         view_table_id="",
         read=read_vnodes(settings.initial_state, settings.scan, settings.position_order, job.vnodes),
