@@ -26,6 +26,8 @@ JOB_TYPES = {
     "refuse `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
+    "backfill_from": "mapping, see below",
+    "as_of": "version of the upstream, or a time with its zone",
     "state": "absolute path or URI",
     "table_properties": "mapping of text to text",
 }
@@ -36,6 +38,8 @@ JOB_DEFAULTS = {
     "state": "`_backfill/<name>` beside the view",
     "table_properties": "none",
     "restrict_to": "all of it",
+    "backfill_from": "the view is computed",
+    "as_of": "required with `backfill_from`",
 }
 
 CATALOG_TABLE = (
@@ -222,20 +226,6 @@ KEY_FIELDS = {
     "descending": ("true or false", "read from the largest value to the smallest; nulls still come first"),
 }
 
-RESTRICTION_FIELDS = {
-    "vnodes": ("list of numbers and ranges", "the vnodes that the view is about, such as `[0-15, 20]`"),
-    "keys": ("mapping, see below", "a range of keys"),
-}
-
-RESTRICTION_DEFAULTS = {"vnodes": "all", "keys": "all"}
-
-BOUNDS_FIELDS = {
-    "after": ("list of values", "exclusive lower bound: a value for each key column, or for the leading ones"),
-    "up_to": ("list of values", "inclusive upper bound likewise"),
-}
-
-BOUNDS_DEFAULTS = {"after": "from the first key", "up_to": "to the last key"}
-
 STATUS_FIELDS = {
     "name": "the job's name",
     "strategy": "the chosen strategy; never `auto`",
@@ -377,6 +367,7 @@ WHAT_TO_DO = {
     "VersionGoneError": "start a [new verification](../how-to/verify-a-view.md); a view that cannot be put back needs "
     "a [rebuild](../how-to/rebuild.md) with its former definition",
     "VerificationFailedError": "restore what the message names, or [rebuild](../how-to/rebuild.md)",
+    "AdoptedTableDiffersError": "correct the job, or [have it repaired](../how-to/adopt-a-table.md#if-it-differs)",
     "ViewDiffersError": "[repair what differs](../how-to/repair-rows.md)",
     "CompactionFailedError": "try again, preferably [while no epoch runs](../how-to/keep-files-good.md)",
 }

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import AdoptedTableDiffersError, InvalidJobError
@@ -29,7 +29,6 @@ from airflow_backfill_provider.core.status.verified_state import SAMPLE
 from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
 from airflow_backfill_provider.jobs.first_look import FirstLook, StorageOptions, look
-from airflow_backfill_provider.jobs.mutations import MOST_KEYS
 from airflow_backfill_provider.lake.tables.adoptable import FoundTable, find_table
 from airflow_backfill_provider.shapes import resolved_query_of, shape_of
 from airflow_backfill_provider.sources import open_source

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
@@ -33,9 +33,6 @@ from airflow_backfill_provider.strategies import KINDS
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.jobs.backfill import Backfill
-
-MOST_KEYS = 10_000
-"""The most keys in one repair; the barrier pins each of them."""
 
 
 class Unchanged(Enum):

@@ -29,6 +29,7 @@ from airflow_backfill_provider.spark.appending import append_by_delta
 from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.stamps import ADOPTION, creates, is_harmless, transaction_id
 from airflow_backfill_provider.spark.view import MaterializedView
+from airflow_backfill_provider.spark.view_columns import without_metadata
 
 _WRITE = 1
 """The version of the transaction of :data:`ADOPTION`; an incarnation adopts once."""
@@ -58,6 +59,8 @@ def adopt_table(
         _copy(view, identity, first_rows, schema)
         return
     _adopt_in_place(view, identity, given)
+    if settings.state_columns:
+        _add_state_columns(view, identity, schema())
     if settings.repair_sequence <= 1:
         # A repair that somebody asked for afterwards accepts what was written, as any repair does.
         _require_unchanged(view, identity, first_rows.version)
@@ -78,6 +81,17 @@ def _adopt_in_place(view: MaterializedView, identity: ViewIdentity, given: Mappi
     reached(CrashPoint.BEFORE_CREATION_COMMIT)
     view.set_properties({**given, **identifying_properties(identity, finished=False)}, _stamp(identity))
     reached(CrashPoint.AFTER_CREATION_COMMIT)
+
+
+def _add_state_columns(view: MaterializedView, identity: ViewIdentity, schema: StructType) -> None:
+    """Add the hidden columns that keep the state of groups, without values; the first epoch's repair fills them."""
+    table = view.table
+    if set(schema.names) <= set(table.read().columns):
+        return
+    nothing = table.spark.createDataFrame([], without_metadata(schema))
+    written = nothing.write.format("delta").mode("append").option("mergeSchema", "true")
+    written.option("userMetadata", json.dumps(_stamp(identity))).save(view.path)
+    table.log.written_to()
 
 
 def _require_unchanged(view: MaterializedView, identity: ViewIdentity, version: int) -> None:

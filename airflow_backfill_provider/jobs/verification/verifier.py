@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair
+from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Barrier, Repair
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import (
@@ -41,7 +41,7 @@ from airflow_backfill_provider.core.status.verification import (
     steps_of,
 )
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.mutations import MOST_KEYS, require_not_cancelled
+from airflow_backfill_provider.jobs.mutations import require_not_cancelled
 from airflow_backfill_provider.lake.tables.verified_tables import table_id, view_version_of
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.shapes import resolved_query_of, shape_of
