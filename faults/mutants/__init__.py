@@ -22,6 +22,7 @@ from pathlib import Path
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
 from faults.mutants import (
+    adoption,
     announcing,
     appends,
     chains,
@@ -86,6 +87,7 @@ MUTANTS = (
     *unions.MUTANTS,
     *joined_views.MUTANTS,
     *joined_groups.MUTANTS,
+    *adoption.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
     *formats.MUTANTS,

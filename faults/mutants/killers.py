@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 BARRIER = "tests/unit/core/epoch/test_barrier.py"
+ADOPTABLE = "tests/unit/lake/tables/test_adoptable.py"
+ADOPTED_VIEWS = "tests/integration/engine/test_adoption.py"
+ADOPTION = "tests/unit/jobs/test_adoption.py"
+ADOPTION_FIELDS = "tests/unit/core/job/test_adoption.py"
+COPIED_FILES = "tests/unit/lake/log/test_copied_files.py"
 ADDED_FILES = "tests/unit/lake/log/test_added_files.py"
 APPEND_ONLY = "tests/integration/engine/test_append_only.py"
 APPENDED_COMMITS = "tests/unit/sources/append_only/test_commits.py"
