@@ -30,6 +30,7 @@ from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.stamps import ADOPTION, creates, is_harmless, transaction_id
 from airflow_backfill_provider.spark.view import MaterializedView
 from airflow_backfill_provider.spark.view_columns import without_metadata
+from airflow_backfill_provider.spark.view_layout import assignments
 
 _WRITE = 1
 """The version of the transaction of :data:`ADOPTION`; an incarnation adopts once."""
@@ -55,7 +56,7 @@ def adopt_table(
     given = {**properties, ADOPTED_PROPERTY: f"{first_rows.location}@{first_rows.version}"}
     if not settings.adopts_in_place:
         if view.identity() != identity:
-            view.ensure(schema(), identity, earlier_incarnations, given)
+            view.ensure(schema(), identity, earlier_incarnations, given, layout=settings.definition)
         _copy(view, identity, first_rows, schema)
         return
     _adopt_in_place(view, identity, given)
@@ -79,7 +80,10 @@ def _adopt_in_place(view: MaterializedView, identity: ViewIdentity, given: Mappi
             "the job, or put the table back"
         )
     reached(CrashPoint.BEFORE_CREATION_COMMIT)
-    view.set_properties({**given, **identifying_properties(identity, finished=False)}, _stamp(identity))
+    ours, table = {**given, **identifying_properties(identity, finished=False)}, view.table
+    with table.committing(_stamp(identity)):
+        table.spark.sql(f"ALTER TABLE {table.sql_name} SET TBLPROPERTIES ({assignments(ours)})")
+    table.log.written_to()
     reached(CrashPoint.AFTER_CREATION_COMMIT)
 
 
@@ -119,7 +123,7 @@ def _copy(
         return
     plain = open_plain(view.path, options)
     files = None
-    if plain is not None:
+    if plain is not None and plain.for_deltalake:
         files = copy_files(first_rows.location, first_rows.version, view.path, plain, options)
     reached(CrashPoint.BEFORE_FILES_COMMIT)
     if plain is None or files is None:

@@ -73,6 +73,7 @@ def require_possible(
     whole: bool,
     restricted: bool,
     named_in_place: bool,
+    laid_out_in_place: bool,
 ) -> None:
     """
     Refuse a job that names a table in ways that cannot be adopted.
@@ -81,6 +82,7 @@ def require_possible(
     :param whole: whether each epoch computes the whole view.
     :param restricted: whether the job reads a part of the upstream.
     :param named_in_place: whether the table is adopted in place, and the view has a name in a catalog.
+    :param laid_out_in_place: whether the table is adopted in place, and the job names a layout.
     :raises InvalidJobError: with the field.
     """
     if table is None:
@@ -105,6 +107,11 @@ def require_possible(
         raise InvalidJobError(
             "backfill_from: the whole table becomes the view, so the job must read the whole upstream; leave "
             "restrict_to out"
+        )
+    if laid_out_in_place:
+        raise InvalidJobError(
+            "backfill_from: a table that is adopted in place keeps its layout; leave out partition_by, cluster_by, "
+            "target_file_size and row_tracking, or let its files be copied to another materialized_view"
         )
     if named_in_place:
         raise InvalidJobError(

@@ -32,6 +32,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.adoption import AsOf, BackfillFrom, require_possible
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
+from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.rate_limit import (
     AskedRate,
     PaceField,
@@ -53,7 +54,6 @@ from airflow_backfill_provider.core.job.upstreams import (
     with_lead,
 )
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
 from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes, require_parallelism
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
@@ -71,7 +71,7 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class BackfillJob(ShownAsYaml):
+class BackfillJob(ViewLayout):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 
@@ -144,7 +144,7 @@ class BackfillJob(ShownAsYaml):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            problems = explained(error, fields, tuple(BackfillJob.model_fields))
+            problems = explained(error, fields, BackfillJob.field_names())
             raise InvalidJobError("; ".join(problems)) from None
 
     @model_validator(mode="before")
@@ -154,7 +154,8 @@ class BackfillJob(ShownAsYaml):
 
     @model_serializer(mode="wrap")
     def _as_given(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = fields_of(self)
+        given = fields_of(self)
+        fields: dict[str, Any] = {name: given[name] for name in self.field_names() if name in given}
         if self.upstreams:
             fields.pop("upstream", None)
         return fields
@@ -240,6 +241,7 @@ class BackfillJob(ShownAsYaml):
             whole=self.refresh is Refresh.FULL,
             restricted=self.restrict_to != Restriction(),
             named_in_place=self.adopts_in_place and bool(self.view_name),
+            laid_out_in_place=self.adopts_in_place and self.has_layout,
         )
         return self
 
@@ -383,7 +385,7 @@ class BackfillJob(ShownAsYaml):
         """
         content = read_yaml(path)
         if not isinstance(content, dict):
-            raise InvalidJobError(f"{path}: is not a mapping of a job's fields ({', '.join(cls.model_fields)})")
+            raise InvalidJobError(f"{path}: is not a mapping of a job's fields ({', '.join(cls.field_names())})")
         try:
             return cls(**{str(field): value for field, value in content.items()})
         except InvalidJobError as error:

@@ -44,3 +44,11 @@ def test_a_join_tells_what_a_change_touches(tmp_path):
     assert (change.changed, change.touched, change.touched_at_most) == (1, 1, 1)
     assert change.reads == {"orders": 2, "customers": 2}
     assert change.break_even == 0, "computing two rows costs less than any epoch"
+
+
+def test_a_view_that_is_computed_whole_reads_all_tables_whatever_changes(tmp_path):
+    """No table says what its changes touch, because no epoch reads changes."""
+    query = "SELECT o.id, c.name FROM orders AS o FULL JOIN customers AS c ON c.id = o.customer"
+    plan = make_plan(Shop(tmp_path, strategy="snapshot", refresh="full", query=query).backfill)
+    assert plan.refresh_reads == "all rows of all upstreams, and no changes"
+    assert [found.change for found in plan.upstreams.values()] == [None, None]

@@ -47,7 +47,6 @@ def test_groups_over_several_tables_have_a_shape_of_their_own():
         ({"visibility": "every_epoch"}, "on_finish only; leave visibility out"),
         ({"rate_limit": 10}, "rate_limit: .* one epoch that reads all of history"),
         ({"parallelism": 2}, "parallelism: 2 task runs cannot write"),
-        ({"refresh": "full"}, "no shape with this refresh reads several upstreams"),
         ({"refresh": "auto"}, "no shape with this refresh reads several upstreams"),
         ({"restrict_to": {"vnodes": [1]}}, "restrict_to.vnodes: a group has rows of several vnodes"),
     ],
