@@ -11,7 +11,8 @@ from __future__ import annotations
 import datetime as dt
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.engine import Engine
@@ -23,7 +24,13 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.scan.scan import VnodeRange
-from airflow_backfill_provider.core.status.verification import PinnedVerification, Verification, read_vnodes, steps_of
+from airflow_backfill_provider.core.status.verification import (
+    ComparedVnodes,
+    PinnedVerification,
+    Verification,
+    read_vnodes,
+    steps_of,
+)
 from airflow_backfill_provider.core.status.verification_text import key_line
 from airflow_backfill_provider.core.status.verified_state import SAMPLE
 from airflow_backfill_provider.jobs.chain import require_finished
@@ -33,6 +40,19 @@ from airflow_backfill_provider.lake.tables.adoptable import FoundTable, find_tab
 from airflow_backfill_provider.shapes import resolved_query_of, shape_of
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
+
+
+class AdoptingEngine(Engine, Protocol):
+    """What creating a job asks of Spark."""
+
+    def compare_adopted(self, settings: JobSettings, pinned: PinnedVerification) -> Sequence[ComparedVnodes]:
+        """
+        Compare a table that shall become the view of a job with the query, before anything is written.
+
+        :param settings: the settings that the job would be created with.
+        :returns: the results of the pinned steps.
+        """
+        ...
 
 
 def look_back(
@@ -127,7 +147,7 @@ def adopting(
     settings: JobSettings,
     *,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     storage_options: StorageOptions,
     requested_by: str,
     now: dt.datetime,

@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.epoch.settings import (
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
-from airflow_backfill_provider.jobs.adoption import adopting, look_back
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine, adopting, look_back
 from airflow_backfill_provider.jobs.beginnings import (
     has_view_of,
     is_unused,
@@ -49,7 +49,7 @@ def create_job(
     *,
     store: BackfillStore,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
 ) -> JobSettings:

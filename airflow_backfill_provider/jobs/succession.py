@@ -20,7 +20,6 @@ from types import MappingProxyType
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange, initial_settings_of
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -29,6 +28,7 @@ from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources import open_source
@@ -42,7 +42,7 @@ def grow_successor(
     *,
     store: BackfillStore,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
 ) -> JobSettings:
@@ -110,7 +110,7 @@ def create_successor(
     store: BackfillStore,
     *,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
 ) -> JobSettings:

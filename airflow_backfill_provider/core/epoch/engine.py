@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,7 +14,6 @@ from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions
-from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +88,6 @@ class Engine(Exclusive, Protocol):
 
     def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
         """Return the view's columns; the protocol asks if the query's shape pins them (``Shape.pins_columns``)."""
-        ...
-
-    def compare_adopted(self, settings: JobSettings, pinned: PinnedVerification) -> Sequence[ComparedVnodes]:
-        """
-        Compare a table that shall become the view of a job with the query, before anything is written.
-
-        :param settings: the settings that the job would be created with.
-        :returns: the results of the pinned steps.
-        """
         ...
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
