@@ -86,7 +86,7 @@ def test_what_something_else_writes_while_a_table_is_adopted_is_found_and_repair
     with pytest.raises(MaterializedViewError, match="stop that writer"):
         numbers.epoch()
     mutations.repair_job(store=numbers.backfill.store, requested_by="tester", vnodes=range(4))
-    numbers.epoch()
+    numbers.finish()
     numbers.assert_equals_query(over(numbers, ROWS))
 
 
