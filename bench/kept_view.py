@@ -9,9 +9,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine
 from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.measuring import REQUESTER
 
@@ -42,7 +42,7 @@ class KeptView:
         """Where the computed table is."""
         return self.folder / "computed"
 
-    def load(self, engine: Engine) -> list[float]:
+    def load(self, engine: AdoptingEngine) -> list[float]:
         """Create each job, and read its history; return the seconds of the epochs, without those of creation."""
         seconds = []
         for job in self.jobs:
@@ -57,7 +57,7 @@ class KeptView:
             seconds += _run_epochs(backfill, engine)
         return seconds
 
-    def run_epochs(self, engine: Engine) -> list[float]:
+    def run_epochs(self, engine: AdoptingEngine) -> list[float]:
         """Run epochs of each job until there is nothing to do; return the seconds of each, with its injection."""
         return [seconds for job in self.jobs for seconds in _run_epochs(Backfill(job), engine)]
 
@@ -79,7 +79,7 @@ class KeptView:
         assert not differing, f"{self.folder.name}: {differing:,} rows differ"
 
 
-def _run_epochs(backfill: Backfill, engine: Engine) -> list[float]:
+def _run_epochs(backfill: Backfill, engine: AdoptingEngine) -> list[float]:
     seconds: list[float] = []
     while True:
         started = time.perf_counter()

@@ -23,6 +23,8 @@ JOB_TYPES = {
     "refuse `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
+    "backfill_from": "mapping, see below",
+    "as_of": "version of the upstream, or a time with its zone",
     "state": "absolute path or URI",
     "table_properties": "mapping of text to text",
     "partition_by": "list of columns",
@@ -40,4 +42,6 @@ JOB_DEFAULTS = {
     "cluster_by": "none",
     "target_file_size": "128 MiB",
     "restrict_to": "all of it",
+    "backfill_from": "the view is computed",
+    "as_of": "required with `backfill_from`",
 }

@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
+from airflow_backfill_provider.core.job.adoption import BackfillFrom
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
@@ -51,11 +52,17 @@ from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 from docs.reference_job_texts import JOB_DEFAULTS, JOB_TYPES
+from docs.reference_mappings import (
+    ADOPTION_DEFAULTS,
+    ADOPTION_FIELDS,
+    BOUNDS_DEFAULTS,
+    BOUNDS_FIELDS,
+    RESTRICTION_DEFAULTS,
+    RESTRICTION_FIELDS,
+)
 from docs.reference_texts import (
     APPEND_ONLY_DEFAULTS,
     APPEND_ONLY_FIELDS,
-    BOUNDS_DEFAULTS,
-    BOUNDS_FIELDS,
     CHANGE_LOG_COLUMNS,
     COMMIT_FIELDS,
     DEBEZIUM_DEFAULTS,
@@ -70,8 +77,6 @@ from docs.reference_texts import (
     POSTGRES_DEFAULTS,
     POSTGRES_FIELDS,
     REPORT_FIELDS,
-    RESTRICTION_DEFAULTS,
-    RESTRICTION_FIELDS,
     SETTINGS_COLUMNS,
     SNAPSHOT_FIELDS,
     STATE_COLUMNS,
@@ -103,6 +108,7 @@ def make() -> dict[str, str]:
             "append only": _given(AppendOnlyUpstream, APPEND_ONLY_FIELDS, APPEND_ONLY_DEFAULTS),
             "files": _given(FilesUpstream, FILES_FIELDS, FILE_LOG_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
+            "adoption": _given(BackfillFrom, ADOPTION_FIELDS, ADOPTION_DEFAULTS),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),

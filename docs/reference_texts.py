@@ -189,20 +189,6 @@ KEY_FIELDS = {
     "descending": ("true or false", "read from the largest value to the smallest; nulls still come first"),
 }
 
-RESTRICTION_FIELDS = {
-    "vnodes": ("list of numbers and ranges", "the vnodes that the view is about, such as `[0-15, 20]`"),
-    "keys": ("mapping, see below", "a range of keys"),
-}
-
-RESTRICTION_DEFAULTS = {"vnodes": "all", "keys": "all"}
-
-BOUNDS_FIELDS = {
-    "after": ("list of values", "exclusive lower bound: a value for each key column, or for the leading ones"),
-    "up_to": ("list of values", "inclusive upper bound likewise"),
-}
-
-BOUNDS_DEFAULTS = {"after": "from the first key", "up_to": "to the last key"}
-
 STATUS_FIELDS = {
     "name": "the job's name",
     "strategy": "the chosen strategy; never `auto`",
@@ -344,6 +330,7 @@ WHAT_TO_DO = {
     "VersionGoneError": "start a [new verification](../how-to/verify-a-view.md); a view that cannot be put back needs "
     "a [rebuild](../how-to/rebuild.md) with its former definition",
     "VerificationFailedError": "restore what the message names, or [rebuild](../how-to/rebuild.md)",
+    "AdoptedTableDiffersError": "correct the job, or [have it repaired](../how-to/adopt-a-table.md#if-it-differs)",
     "ViewDiffersError": "[repair what differs](../how-to/repair-rows.md)",
     "CompactionFailedError": "try again, preferably [while no epoch runs](../how-to/keep-files-good.md)",
 }

@@ -125,6 +125,13 @@ class CountingEngine:
         keys = self.missing.pop(0) if self.missing else ()
         return compared_of(*vnodes, *((vnodes[0], key) for key in keys))
 
+    def compare_adopted(self, settings: JobSettings, pinned: PinnedVerification) -> Sequence[ComparedVnodes]:
+        """Report the keys as missing that the test names."""
+        return [
+            compared_of(*vnodes, *((vnodes[0], key) for key in (self.missing.pop(0) if self.missing else ())))
+            for vnodes in pinned.steps
+        ]
+
     def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
         """Compact with deltalake."""
         DeltaTable(settings.job["materialized_view"]).optimize.compact(target_size=plan.target_file_size)

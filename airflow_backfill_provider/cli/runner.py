@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamNotFinishedError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.status.job_status import JobStatus
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.protocol import Injection
 
@@ -38,7 +39,7 @@ class Runner:
     """
 
     backfill: Backfill
-    engine: Callable[[], Engine]
+    engine: Callable[[], AdoptingEngine]
     requester: Requester
     view: ProgressView
     sleep: Callable[[float], None] = time.sleep

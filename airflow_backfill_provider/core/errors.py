@@ -247,6 +247,18 @@ class ViewDiffersError(BackfillError):
     """The materialized view differs from its query."""
 
 
+class AdoptedTableDiffersError(ViewDiffersError):
+    """
+    A table that should become the view differs from the query.
+
+    :param keys: a line for each of the first keys that differ, for the command line; a message never has keys.
+    """
+
+    def __init__(self, message: str, keys: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 class CompactionFailedError(BackfillError):
     """A table was not compacted; its rows are unchanged."""
 

@@ -50,6 +50,7 @@ class ComparedSides:
     """
     Both sides of a verification.
 
+    :param location: the location of the view's table.
     :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
     :param reader: reads the upstream.
     :param placed: reads its rows with the columns of positions, if it has none.
@@ -60,6 +61,7 @@ class ComparedSides:
     spark: SparkSession
     settings: JobSettings
     pinned: PinnedVerification
+    location: str
     older: Sequence[PinnedRead]
     reader: SourceReader
     placed: Callable[[], DataFrame] | None = None
@@ -123,7 +125,7 @@ class ComparedSides:
 
     def _view(self, schema: StructType) -> DataFrame:
         """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
-        path = self.settings.definition.view_location
+        path = self.location
         view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
         _require_same_columns(schema, view.schema, path)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))

@@ -189,7 +189,7 @@ class EpochEvaluator:
             if self._measured.some_doubtful:
                 net = shallow(resolve_doubtful(rows, net, barrier.upstream.to_offset), self._opened).persist(KEPT)
                 self._hold(net, measure_changes(rows, net, self._visible))
-            repairs = self._tables.settings.repairs_view(barrier)
+            repairs = self._tables.settings.may_differ(barrier)
             must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single:
                 require_single(rows, net, barrier.upstream.to_offset)
@@ -253,7 +253,7 @@ class EpochEvaluator:
             return
         changes, tables, barrier = self._changes(), self._tables, self._barrier
         if changes is not None:
-            repairs = tables.settings.repairs_view(barrier)
+            repairs = tables.settings.may_differ(barrier)
             self._work = tables.writer.write_changes(
                 changes, tables.identity, barrier, repairs=repairs, since=self._since
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.core.status.compaction import CompactionPlan
 from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification
+from airflow_backfill_provider.engine.adopted_table import compare_adopted
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare as compare_sides
 from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_versions
@@ -29,6 +30,7 @@ from airflow_backfill_provider.engine.tables import TableOpener
 from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, STATE_PROPERTY, ViewIdentity
 from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.spark.adoption import adopt_table
 from airflow_backfill_provider.spark.commit_safety import require_exclusive_places
 from airflow_backfill_provider.spark.compaction import compact
 from airflow_backfill_provider.spark.driver_lock import driver_lock
@@ -92,7 +94,8 @@ class SparkEngine:
         :raises UnsafeCommitsError: if a new job's tables would lie where commits may be lost.
         """
         pin_settings(self._spark)
-        exists = self._tables.view(job).require_usable(job.name, incarnations) is not None
+        view = self._tables.view(job)
+        exists = job.adopts_in_place or view.require_usable(job.name, incarnations) is not None
         if not incarnations:
             require_exclusive_places(self._spark, job.view_location, job.state, self._storage_options)
         table, job_rows = self._read_by(job, upstream)
@@ -147,13 +150,16 @@ class SparkEngine:
         """
         tables = self._tables.open(settings)
         view, identity = tables.view, tables.identity
-        if view.identity() != identity:
-            schema = tables.writer.schema()
-            job = settings.definition
-            ours = {OWNER_PROPERTY: settings.requested_by, STATE_PROPERTY: job.state}
-            properties = {**job.table_properties, **ours}
-            with view_errors(view.path):
-                view.ensure(schema, identity, earlier_incarnations, properties, settings.first_rows, job)
+        job = settings.definition
+        ours = {OWNER_PROPERTY: settings.requested_by, STATE_PROPERTY: job.state}
+        properties = {**job.table_properties, **ours}
+        with view_errors(view.path):
+            if settings.adopted is not None:
+                adopt_table(settings, view, tables.writer.schema, earlier_incarnations, properties)
+            elif view.identity() != identity:
+                view.ensure(
+                    tables.writer.schema(), identity, earlier_incarnations, properties, settings.first_rows, job
+                )
         with view_errors(view.path):
             register_view(settings, self._tables.catalogs)
         if settings.first_rows is None:
@@ -279,6 +285,17 @@ class SparkEngine:
         """Run a planned compaction of one of the strategy's tables."""
         self._tables.open(settings).reader.compact(name, plan)
 
+    def compare_adopted(self, settings: JobSettings, pinned: PinnedVerification) -> Sequence[ComparedVnodes]:
+        """
+        Compare a table that shall become the view with the query; see :mod:`.adopted_table`.
+
+        :raises MaterializedViewError: if it has other columns than the query, or several rows with one key.
+        :raises BackfillError: if a table cannot be read.
+        """
+        pin_settings(self._spark)
+        with epoch_errors(f"comparing the table that job {settings.job['name']} adopts"):
+            return compare_adopted(self._spark, self._tables, settings, pinned)
+
     def compare(
         self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
     ) -> ComparedVnodes:
@@ -299,6 +316,7 @@ class SparkEngine:
             spark=self._spark,
             settings=settings,
             pinned=pinned,
+            location=job.view_location,
             older=older,
             reader=self._tables.reader(job, upstream),
             placed=self._tables.placed(settings, upstream),

@@ -16,7 +16,12 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.lake.store.storage import one_line
-from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.lake.tables.view_identity import (
+    ViewIdentity,
+    identity_of,
+    view_identity,
+    view_properties,
+)
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.state.store import BackfillStore
 
@@ -62,7 +67,11 @@ def cancel_uncreated(job: BackfillJob, store: BackfillStore, upstream: Source) -
 
 def has_view_of(settings: JobSettings, store: BackfillStore) -> bool:
     """Return whether the view of a job's incarnation is there."""
-    return view_identity(settings.definition.view_location, store.storage_options) == ViewIdentity.of(settings)
+    location, options = settings.definition.view_location, store.storage_options
+    if settings.adopts_in_place:
+        # Before it is adopted, the table is another one there.
+        return identity_of(view_properties(location, options) or {}) == ViewIdentity.of(settings)
+    return view_identity(location, options) == ViewIdentity.of(settings)
 
 
 def is_unused(store: BackfillStore, *, has_view: bool) -> bool:

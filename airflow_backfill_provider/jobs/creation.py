@@ -25,6 +25,7 @@ from airflow_backfill_provider.core.epoch.settings import (
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine, adopting, look_back
 from airflow_backfill_provider.jobs.beginnings import (
     has_view_of,
     is_unused,
@@ -48,7 +49,7 @@ def create_job(
     *,
     store: BackfillStore,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
 ) -> JobSettings:
@@ -83,6 +84,15 @@ def create_job(
                 requested_by=requested_by,
                 requested_at=clock(),
             )
+            if job.backfill_from is not None:
+                settings = adopting(
+                    settings,
+                    upstream=upstream,
+                    engine=engine,
+                    storage_options=store.storage_options,
+                    requested_by=requested_by,
+                    now=clock(),
+                )
             # Another process may have created the job meanwhile; then its settings count.
             settings = store.create(settings)
         _require_same_definition(job, settings)
@@ -135,7 +145,7 @@ def rebuild_job(
     """
     before = store.settings()
     require_same_job(job, before, store)
-    described, resolved, strategy = check_job(job, store, upstream, engine, clock)
+    described, resolved, strategy = check_job(job.computed(), store, upstream, engine, clock)
     view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
     incarnation = new_incarnation()
 
@@ -160,6 +170,7 @@ def rebuild_job(
             repair_sequence=0,
             successor=None,
             first_rows=None,
+            equal_sequence=0,
         )
 
     upstream.restart()
@@ -184,7 +195,11 @@ def check_job(
     :returns: the upstream as of now, or the one that leads; the columns that the job uses; and the strategy.
     :raises BackfillError: if it cannot be created; an unfinished view is no upstream yet.
     """
-    seen = look(job, upstream, store.storage_options, clock)
+    options = store.storage_options
+    if job.as_of is None:
+        seen = look(job, upstream, options, clock)
+    else:
+        seen = look_back(job, job.as_of, upstream, options, clock())
     resolved = resolve_upstream(job, seen.described, seen.others)
     choice = choose_strategy(job, upstream, seen.described, seen.others)
     require_changes_of_all(job, resolved, seen.several)
@@ -219,6 +234,11 @@ def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore
     different = _differing_fields(job, settings)
     if different and _was_made(settings, store):
         raise _defined_otherwise(job, different, settings)
+    if different and (settings.adopted is not None or job.backfill_from is not None):
+        raise InvalidJobError(
+            f"job {job.name} was created at {job.state} with another {', '.join(different)}, but has no view yet; "
+            f"create it with that definition, or delete {job.state} and create it anew"
+        )
     return not different
 
 
@@ -252,9 +272,11 @@ def _differing(job: BackfillJob, created: BackfillJob) -> list[str]:
 
 def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
     """Return whether a job has, or ever had, a view."""
-    return (
-        bool(store.last_epoch()) or view_identity(settings.definition.view_location, store.storage_options) is not None
-    )
+    if store.last_epoch():
+        return True
+    if settings.adopts_in_place:
+        return has_view_of(settings, store)
+    return view_identity(settings.definition.view_location, store.storage_options) is not None
 
 
 def require_same_job(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:

@@ -15,15 +15,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
-from airflow_backfill_provider.core.job.definition import require_parallelism
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
 from airflow_backfill_provider.core.job.restriction import encoded_key
 from airflow_backfill_provider.core.kinds import SHAPES
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder
-from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
+from airflow_backfill_provider.core.scan.vnodes import parse_vnodes, require_parallelism
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
 from airflow_backfill_provider.jobs.beginnings import cancel_uncreated
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
@@ -34,9 +33,6 @@ from airflow_backfill_provider.strategies import KINDS
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.jobs.backfill import Backfill
-
-MOST_KEYS = 10_000
-"""The most keys in one repair; the barrier pins each of them."""
 
 
 class Unchanged(Enum):

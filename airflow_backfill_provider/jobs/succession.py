@@ -20,7 +20,6 @@ from types import MappingProxyType
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange, initial_settings_of
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -29,6 +28,7 @@ from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources import open_source
@@ -42,7 +42,7 @@ def grow_successor(
     *,
     store: BackfillStore,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
 ) -> JobSettings:
@@ -67,7 +67,7 @@ def grow_successor(
         or before.successor.job != wanted
         or _reads_former_table(before.successor, store, upstream)
     ):
-        creation.check_job(job, store, upstream, engine, clock)
+        creation.check_job(job.computed(), store, upstream, engine, clock)
         successor = _new_successor(job, upstream)
 
         def change(settings: JobSettings) -> JobSettings:
@@ -110,7 +110,7 @@ def create_successor(
     store: BackfillStore,
     *,
     upstream: Source,
-    engine: Callable[[], Engine],
+    engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
 ) -> JobSettings:
@@ -228,6 +228,7 @@ def following(
         repair_sequence=0,
         successor=None,
         first_rows=first_rows,
+        equal_sequence=0,
     )
 
 
@@ -282,7 +283,12 @@ def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
 
     Nobody reads its view, so changes may wait until it is finished, if a strategy can read the upstream that way.
     """
-    elsewhere = {**job.fields, "materialized_view": f"{folder}/view", "view_path": "", "state": f"{folder}/control"}
+    elsewhere = {
+        **job.computed().fields,
+        "materialized_view": f"{folder}/view",
+        "view_path": "",
+        "state": f"{folder}/control",
+    }
     try:
         hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})
         choose_strategy(hidden, upstream, upstream.at())

@@ -42,6 +42,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the job."""
+        from airflow_backfill_provider.core.status.adoption_text import adoption_lines
         from airflow_backfill_provider.jobs import creation
 
         with self.opened() as backfill:
@@ -53,6 +54,8 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
             else:
                 backfill.require_finished_upstream()
                 submit(self, backfill, "create", context)
+                for line in adoption_lines(backfill.settings()):
+                    self.log.info("job %s: %s", backfill.job.name, line)
             settings = backfill.require_created()
             Announcing(backfill.store, context["ti"].dag_id).begin()
         return settings_summary(settings)

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.job.succession import FirstRows
+from airflow_backfill_provider.lake.log.schemas import HIDDEN
 from airflow_backfill_provider.spark.view_columns import without_metadata
 
 
@@ -24,6 +25,11 @@ def first_rows_of(spark: SparkSession, schema: StructType, first_rows: FirstRows
     if first_rows is None:
         return spark.createDataFrame([], columns)
     rows = spark.read.format("delta").option("versionAsOf", first_rows.version).load(first_rows.location)
+    if first_rows.adopted is not None:
+        # Something else made the rows, so they have no state of groups yet.
+        rows = rows.withColumns(
+            {field.name: F.lit(None).cast(field.dataType) for field in columns if HIDDEN in field.metadata}
+        )
     found = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     expected = {field.name: field.dataType.simpleString() for field in columns.fields}
     if found != expected:

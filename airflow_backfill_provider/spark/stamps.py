@@ -30,6 +30,10 @@ REPAIR = "repair"
 """The part of an epoch that merges its changes and the repaired rows into the view, in place of :data:`CHANGES`."""
 
 
+ADOPTION = "adoption"
+"""The write of the rows of a table that something else made, when it is copied to become the view."""
+
+
 OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR)
 """All parts of an epoch that write to the view, except those of its chunk."""
 

@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.lake.tables.remains import create_clause
 from airflow_backfill_provider.lake.tables.view_feed import feed_of_finished
 from airflow_backfill_provider.lake.tables.view_identity import (
+    ADOPTED_PROPERTY,
     FINISHED_PROPERTY,
     ViewIdentity,
     identifying_properties,
@@ -42,7 +43,13 @@ from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, MOST_ROWS_OF_A_TASK, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
-from airflow_backfill_provider.spark.stamps import CHANGES, OF_CHANGES, snapshot_part, transaction_id
+from airflow_backfill_provider.spark.stamps import (
+    ADOPTION,
+    CHANGES,
+    OF_CHANGES,
+    snapshot_part,
+    transaction_id,
+)
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
@@ -126,7 +133,8 @@ class MaterializedView:
         else:
             # A delayed process of the old incarnation could append after the replacement, so its ids are used up first.
             parts = range(earlier_incarnations[found.incarnation])
-            for part in (*OF_CHANGES, *map(snapshot_part, parts)):
+            adopted = [ADOPTION] if ADOPTED_PROPERTY in (view_properties(self.path, self.storage_options) or {}) else []
+            for part in (*OF_CHANGES, *adopted, *map(snapshot_part, parts)):
                 self.table.burn_transaction(transaction_id(found, part))
             remove_staged(self.path, found.incarnation)
         if names_to_map(schema):

@@ -61,7 +61,7 @@ class BackfillStore(BackfillReader):
                 f"control table {table.location} is empty or missing, but epochs of the job were pinned; "
                 f"{what_to_do(table.location)}"
             )
-        self.begin_state(settings, settings.scan.initial(settings.base_epoch))
+        self.begin_state(settings, settings.initial_state)
         return self.state_of(settings)
 
     def begin_state(self, settings: JobSettings, state: BackfillState) -> None:

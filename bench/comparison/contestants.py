@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.hooks.spark_application import application_path
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine
 from airflow_backfill_provider.jobs.backfill import Backfill
 from bench.comparison.by_hand import ByHand, chunks_of_keys
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
@@ -83,7 +83,7 @@ class JobVariant:
         return Backfill(job)
 
 
-def spark_engine(stage: Stage) -> Engine:
+def spark_engine(stage: Stage) -> AdoptingEngine:
     """Return an engine in the session that all contestants share."""
     return SparkEngine(stage.spark)
 
@@ -99,7 +99,7 @@ class WarmEpochs:
     """
 
     variant: JobVariant
-    engine: Callable[[Stage], Engine] = spark_engine
+    engine: Callable[[Stage], AdoptingEngine] = spark_engine
     suffix: str = "warm"
 
     @property

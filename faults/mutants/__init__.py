@@ -22,6 +22,7 @@ from pathlib import Path
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
 from faults.mutants import (
+    adoption,
     announcing,
     appends,
     chains,
@@ -92,6 +93,7 @@ MUTANTS = (
     *joined_views.MUTANTS,
     *compared_rows.MUTANTS,
     *joined_groups.MUTANTS,
+    *adoption.MUTANTS,
     *announcing.MUTANTS,
     *files.MUTANTS,
     *formats.MUTANTS,

@@ -114,6 +114,7 @@ WITHOUT = {
         "it asks a real server", "tests/integration/s3/test_exclusive_commits.py"
     ),
     # What works on Spark alone.
+    "spark/adoption.py": on_spark("test_adoption"),
     "spark/appending.py": on_spark("test_appending"),
     "spark/catalog.py": on_spark("test_catalog_tables"),
     "spark/key_removal.py": on_spark("test_key_removal"),
@@ -143,6 +144,7 @@ WITHOUT = {
     "spark/unit_changes.py": on_spark("test_unit_changes"),
     "spark/whole_view.py": on_spark("test_full_refresh"),
     "spark/stamped_table.py": on_spark("test_stamped_table"),
+    "engine/adopted_table.py": on_spark("test_adoption"),
     "engine/compared_sides.py": on_spark("test_verification"),
     "engine/epoch.py": on_spark("test_epochs"),
     "engine/expected.py": on_spark("test_verification"),

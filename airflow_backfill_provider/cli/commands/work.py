@@ -26,12 +26,14 @@ def create(
     debug: Debug = False,
 ) -> None:
     """
-    Create a job and the empty table of its view. Starts Spark.
+    Create a job and the empty table of its view, or adopt an existing table as its view. Starts Spark.
 
     Does nothing for a job that was created with the same definition.
     """
+    from airflow_backfill_provider.cli.adopting import saying_keys
     from airflow_backfill_provider.cli.jobs import open_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.core.status.adoption_text import adoption_lines
     from airflow_backfill_provider.jobs import creation
     from airflow_backfill_provider.jobs import table_locator as placement
 
@@ -39,16 +41,19 @@ def create(
     existed = backfill.store.created()
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="create") as spark:
         backfill = placement.to_create(backfill, spark)
-        settings = creation.create_job(
-            backfill.job.model_copy(update={"paused": True}) if paused else backfill.job,
-            store=backfill.store,
-            upstream=backfill.upstream,
-            engine=spark,
-            requested_by=user(),
-        )
+        with saying_keys():
+            settings = creation.create_job(
+                backfill.job.model_copy(update={"paused": True}) if paused else backfill.job,
+                store=backfill.store,
+                upstream=backfill.upstream,
+                engine=spark,
+                requested_by=user(),
+            )
     done = "was created already" if existed else "created"
     pause = ", paused" if settings.paused else ", not paused" if paused else ""
     typer.echo(f"{backfill.job.name}: {done}{pause}, strategy {settings.strategy}, state at {backfill.job.state}")
+    for line in () if existed else adoption_lines(settings):
+        typer.echo(f"{backfill.job.name}: {line}")
     if waiting := waits_for(backfill.chain):
         typer.echo(f"{backfill.job.name}: {waiting}")
 

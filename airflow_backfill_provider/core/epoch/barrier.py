@@ -108,6 +108,9 @@ class CountedRows(Frozen):
     epochs: int = 0
 
 
+MOST_KEYS = 10_000
+"""The most keys in one repair; the barrier pins each of them."""
+
 PARTIAL_REPAIR = (
     "the epoch repairs only what was chosen, and does not check the rest of the view; if something else wrote to the "
     "view, verify the job afterwards"

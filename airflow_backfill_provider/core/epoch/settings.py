@@ -17,12 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation, Repair
+from airflow_backfill_provider.core.job.adoption import Adopted
 from airflow_backfill_provider.core.job.definition import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import AskedRate, RateLimit
 from airflow_backfill_provider.core.job.succession import FirstRows, Successor
 from airflow_backfill_provider.core.scan.columns import OwnColumns, names_within, own_columns
-from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import Scan
 
 
@@ -41,6 +43,7 @@ class SettingsChange(StrEnum):
     GROW_SUCCESSOR = "grow_successor"
     HAND_OVER = "hand_over"
     REVERT = "revert"
+    FOUND_EQUAL = "found_equal"
 
 
 _MUTATIONS = {
@@ -174,6 +177,7 @@ class JobSettings(BaseModel):
     :param repair_sequence: number of the newest change that requests a repair; 0 if none does.
     :param successor: the rebuild that grows beside the view; ``None`` if there is none.
     :param first_rows: the rows that the incarnation's view begins with; ``None`` if it begins empty.
+    :param equal_sequence: number of the change since which adopted rows are known to equal the query; 0 if not yet.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -202,6 +206,7 @@ class JobSettings(BaseModel):
     repair_sequence: int = 0
     successor: Annotated[Successor | None, Field(exclude_if=lambda found: found is None)] = None
     first_rows: Annotated[FirstRows | None, Field(exclude_if=lambda found: found is None)] = None
+    equal_sequence: Annotated[int, Field(exclude_if=lambda found: not found)] = 0
     requested_by: str
     requested_at: dt.datetime
 
@@ -256,6 +261,23 @@ class JobSettings(BaseModel):
     def scan(self) -> Scan:
         """The scan of the job's strategy."""
         return kinds.STRATEGIES.named(self.strategy).scan(self)
+
+    @property
+    def initial_state(self) -> BackfillState:
+        """The state that the incarnation begins with: nothing is read, unless its rows were adopted, and then all."""
+        scan, epoch = self.scan, self.base_epoch
+        state = scan.initial(epoch)
+        return scan.advanced(state, epoch=epoch, ranges=(EVERYTHING,), rows={}) if self.adopted else state
+
+    @property
+    def adopted(self) -> Adopted | None:
+        """What was found of a table that the incarnation's view was made of; ``None`` if the view was computed."""
+        return None if self.first_rows is None else self.first_rows.adopted
+
+    @property
+    def adopts_in_place(self) -> bool:
+        """Whether the incarnation's view is a table that was there before."""
+        return self.adopted is not None and self.definition.adopts_in_place
 
     @property
     def position_order(self) -> KeyOrder:
@@ -323,6 +345,15 @@ class JobSettings(BaseModel):
     def repairs_view(self, barrier: Barrier) -> bool:
         """Return whether a barrier or the next one repairs the view. Until then it may have rows of other writers."""
         return bool(barrier.repair) or self.repair_sequence > barrier.settings_sequence
+
+    def may_differ(self, barrier: Barrier) -> bool:
+        """
+        Return whether the view may have rows that the query did not give when a barrier was pinned.
+
+        So may a repaired view, and an adopted one until a comparison of all vnodes finds it equal.
+        """
+        is_known = 0 < self.equal_sequence <= barrier.settings_sequence
+        return self.repairs_view(barrier) or (self.adopted is not None and not is_known)
 
     def changed(
         self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -30,6 +29,7 @@ from pydantic import (
 
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.adoption import AsOf, BackfillFrom, require_possible
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
 from airflow_backfill_provider.core.job.layout import ViewLayout
@@ -40,11 +40,11 @@ from airflow_backfill_provider.core.job.rate_limit import (
     TargetField,
     require_target_of_auto,
 )
-from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
+from airflow_backfill_provider.core.job.restriction import Restriction
 from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.table_properties import require_allowed_properties
-from airflow_backfill_provider.core.job.upstream import KeyColumn, UpstreamDefinition, definition_class
+from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
 from airflow_backfill_provider.core.job.upstreams import (
     UpstreamField,
     by_field,
@@ -52,11 +52,10 @@ from airflow_backfill_provider.core.job.upstreams import (
     require_different_tables,
     require_names,
     with_lead,
-    written_at,
 )
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.refresh import Refresh
-from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
+from airflow_backfill_provider.core.scan.vnodes import parse_vnodes, require_parallelism
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
 
 MAX_VNODE_COUNT = 32_768
@@ -104,6 +103,9 @@ class BackfillJob(ViewLayout):
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
+    :param backfill_from: an existing table that becomes the view, in place of a backfill; see
+        :class:`~airflow_backfill_provider.core.job.adoption.BackfillFrom`. A rebuild does not use it.
+    :param as_of: the version of the upstream, or the time, that this table shows.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view. Required
         if the view is named in a catalog without ``view_path``.
     :param table_properties: Delta table properties of the materialized view. Unless they name
@@ -133,6 +135,8 @@ class BackfillJob(ViewLayout):
     visibility: Visibility = Visibility.EVERY_EPOCH
     keep_arrangement: StrictBool = False
     restrict_to: Restriction = Restriction()
+    backfill_from: Annotated[BackfillFrom | None, Field(exclude_if=lambda found: found is None)] = None
+    as_of: Annotated[AsOf | None, Field(exclude_if=lambda found: found is None)] = None
     state: StrictStr = ""
     table_properties: dict[StrictStr, StrictStr] = Field(default_factory=dict)
 
@@ -140,7 +144,7 @@ class BackfillJob(ViewLayout):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            problems = explained(error, fields, lambda path: _fields_at(path, fields))
+            problems = explained(error, fields, BackfillJob.field_names())
             raise InvalidJobError("; ".join(problems)) from None
 
     @model_validator(mode="before")
@@ -229,6 +233,16 @@ class BackfillJob(ViewLayout):
         parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
         require_parallelism(self.parallelism, self.vnode_count)
         require_target_of_auto(self.rate_limit, self.target_epoch_seconds)
+        require_possible(
+            self.backfill_from,
+            self.as_of,
+            vnode_count=self.vnode_count,
+            several=bool(self.upstreams),
+            whole=self.refresh is Refresh.FULL,
+            restricted=self.restrict_to != Restriction(),
+            named_in_place=self.adopts_in_place and bool(self.view_name),
+            laid_out_in_place=self.adopts_in_place and self.has_layout,
+        )
         return self
 
     @model_validator(mode="after")
@@ -253,6 +267,8 @@ class BackfillJob(ViewLayout):
         folders = {name: folder for name, folder in self.upstream_folders.items() if folder not in within_state}
         if self.view_location:
             folders["view_path" if self.view_name else "materialized_view"] = self.view_location
+        if self.backfill_from is not None and not self.adopts_in_place:
+            folders["backfill_from.path"] = self.backfill_from.path
         if self.state:
             folders["state"] = self.state
         return folders
@@ -303,6 +319,15 @@ class BackfillJob(ViewLayout):
     def view_location(self) -> str:
         """The view's location; empty as long as only its name is known."""
         return self.view_path if self.view_name else self.materialized_view
+
+    @property
+    def adopts_in_place(self) -> bool:
+        """Whether a table that lies where the view does becomes the view."""
+        return self.backfill_from is not None and self.backfill_from.path == self.view_location
+
+    def computed(self) -> Self:
+        """Return the job as one whose view is computed from its upstream, as a rebuild does it."""
+        return type(self)(**self.fields | {"backfill_from": None, "as_of": None})
 
     @property
     def is_placed(self) -> bool:
@@ -373,23 +398,3 @@ class BackfillJob(ViewLayout):
         Those in :data:`INITIAL_SETTINGS` are left out because they only initialize the job's settings.
         """
         return self.model_dump(mode="json", exclude=set(INITIAL_SETTINGS))
-
-
-def require_parallelism(parallelism: int, vnode_count: int) -> None:
-    """
-    Refuse a parallelism that a job cannot have.
-
-    :raises InvalidJobError: naming the allowed range.
-    """
-    if not 1 <= parallelism <= vnode_count:
-        raise InvalidJobError(
-            f"parallelism: {parallelism} is not allowed; allowed are 1 to {vnode_count}, the job's vnode_count"
-        )
-
-
-def _fields_at(path: tuple[int | str, ...], fields: Mapping[str, Any]) -> list[str]:
-    if not path:
-        return BackfillJob.field_names()
-    models: dict[int | str, type[BaseModel]] = {"keys": KeyBounds, "restrict_to": Restriction, "key": KeyColumn}
-    model = next((model for name, model in models.items() if name in path), None)
-    return definition_class(written_at(path, fields))[0].field_names() if model is None else list(model.model_fields)

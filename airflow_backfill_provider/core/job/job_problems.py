@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from airflow_backfill_provider.core.job.upstream import definition_class
+from airflow_backfill_provider.core.job.adoption import BackfillFrom
+from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
+from airflow_backfill_provider.core.job.upstream import KeyColumn, definition_class
 from airflow_backfill_provider.core.job.upstreams import length_of_name, written_at
 
 Path = tuple[int | str, ...]
@@ -30,14 +32,21 @@ _READ_AS: Mapping[type, str] = {
 """What YAML makes of words that are not in quotes, such as ``no``, ``on``, ``~`` or ``2024-01-01``."""
 
 
-def explained(
-    error: ValidationError, fields: Mapping[str, Any], allowed: Callable[[Path], Sequence[str]]
-) -> Iterator[str]:
+_MODELS: Mapping[int | str, type[BaseModel]] = {
+    "keys": KeyBounds,
+    "restrict_to": Restriction,
+    "key": KeyColumn,
+    "backfill_from": BackfillFrom,
+}
+"""The mappings in a definition, by the name of the field that they stand below, the inner ones first."""
+
+
+def explained(error: ValidationError, fields: Mapping[str, Any], of_job: Sequence[str]) -> Iterator[str]:
     """
     Yield a sentence for each wrong field.
 
     :param fields: the definition, as its author wrote it.
-    :param allowed: returns the names of the fields that may stand at a path.
+    :param of_job: the names of a job's fields.
     """
     problems: list[Mapping[str, Any]] = list(error.errors(include_url=False))
     wrong_columns = {_key_of(problem["loc"]) for problem in problems if not _is_key(problem["loc"])}
@@ -46,13 +55,21 @@ def explained(
         if _is_key(path) and path in wrong_columns:
             continue  # pydantic counts the columns without the wrong ones
         field = ".".join(str(part) for part in _as_written(path, fields)) or "job"
-        yield f"{field}: {_message(problem, field, allowed)}"
+        if problem["type"] == "extra_forbidden":
+            allowed = _fields_at(path[:-1], fields) if path[:-1] else of_job
+            yield f"{field}: unknown field; allowed are {', '.join(allowed)}"
+        else:
+            yield f"{field}: {_message(problem, field)}"
 
 
-def _message(problem: Mapping[str, Any], field: str, allowed: Callable[[Path], Sequence[str]]) -> str:
+def _fields_at(path: Path, fields: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of the fields that may stand at a path."""
+    model = next((model for name, model in _MODELS.items() if name in path), None)
+    return definition_class(written_at(path, fields))[0].field_names() if model is None else list(model.model_fields)
+
+
+def _message(problem: Mapping[str, Any], field: str) -> str:
     path, kind = problem["loc"], problem["type"]
-    if kind == "extra_forbidden":
-        return f"unknown field; allowed are {', '.join(allowed(path[:-1]))}"
     if _is_key(path) and kind in {"missing", "too_short"}:
         return _WITHOUT_KEY
     if field == "name" and kind.startswith("string_pattern"):

@@ -84,6 +84,11 @@ class ViewLayout(ShownAsYaml):
         return sorted(cls.model_fields, key=lambda name: name in ViewLayout.model_fields)
 
     @property
+    def has_layout(self) -> bool:
+        """Whether the job names a layout."""
+        return bool(self.partition_by or self.cluster_by or self.layout_properties)
+
+    @property
     def layout_properties(self) -> dict[str, str]:
         """The table properties that are a part of the layout."""
         size = {} if self.target_file_size is None else {TARGET_FILE_SIZE: str(self.target_file_size)}

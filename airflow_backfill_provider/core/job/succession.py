@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.job.adoption import Adopted
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
 
 
@@ -38,6 +39,7 @@ class FirstRows(Frozen):
     :param location: the table's canonical location.
     :param folder: the folder to delete once the view is finished; empty to delete nothing.
     :param others: the points of the upstreams beside the one that leads, by their names; empty for most jobs.
+    :param adopted: what was found, if something else made the table; its files then become the view's.
     """
 
     point: HistoryPoint
@@ -45,3 +47,4 @@ class FirstRows(Frozen):
     version: int
     folder: str = ""
     others: Annotated[Mapping[str, HistoryPoint], Field(exclude_if=lambda found: not found)] = {}
+    adopted: Annotated[Adopted | None, Field(exclude_if=lambda found: found is None)] = None

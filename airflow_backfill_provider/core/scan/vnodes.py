@@ -42,3 +42,15 @@ def format_vnodes(vnodes: Iterable[int]) -> str:
         else:
             spans.append([vnode, vnode])
     return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def require_parallelism(parallelism: int, vnode_count: int) -> None:
+    """
+    Refuse a parallelism that a job cannot have.
+
+    :raises InvalidJobError: naming the allowed range.
+    """
+    if not 1 <= parallelism <= vnode_count:
+        raise InvalidJobError(
+            f"parallelism: {parallelism} is not allowed; allowed are 1 to {vnode_count}, the job's vnode_count"
+        )

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, NotStarted
 from airflow_backfill_provider.core.scan.scan import rows_read as rows_read_in
+from airflow_backfill_provider.core.status.adoption_text import unknown_rows
 from airflow_backfill_provider.core.status.alarm import Alarm
 from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, HeldUpstream, UpstreamChain, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
@@ -89,8 +90,8 @@ class JobSummary(BaseModel):
     :param replay_epoch: the number of the newest epoch among those that replay changes; 0 if it is none.
     :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``,
         ``view_lost``), a ``message`` and a ``remedy``.
-    :param warnings: sentences: warnings of the newest epoch, ``waits_for``, the alarms, an epoch that failed and is
-        still pinned, and verifications that cannot be read.
+    :param warnings: sentences: warnings of the newest epoch, of adopted rows that are not all known to be equal,
+        ``waits_for``, the alarms, an epoch that failed and is still pinned, and verifications that cannot be read.
     :param last_failure: the last failure, if no epoch was committed since.
     :param verified: the result of the newest finished verification; ``None`` if there is none since the job was created
         or rebuilt.
@@ -307,6 +308,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         alarms=alarms,
         warnings=(
             *(_warnings(newest, verified) if newest else ()),
+            *filter(None, [unknown_rows(settings)]),
             *([waiting] if waiting else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.

@@ -27,6 +27,7 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
 from airflow_backfill_provider.jobs.planning.layout_warnings import layout_warnings
+from airflow_backfill_provider.jobs.planning.planned_adoption import PlannedAdoption, planned_adoption
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream, planned_upstreams
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
@@ -69,6 +70,7 @@ class BackfillPlan(BaseModel):
     :param largest_unit: how many rows of the upstream the largest unit of a view of groups has, before the query's
         filter; ``None`` if it was not counted, because units are expressions or the upstream is large.
     :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
+    :param adopts: the existing table that creating the job makes the view; ``None`` if there is none.
     :param upstreams: of a job with several, each by its name; the other fields are about those that lead.
     """
 
@@ -103,6 +105,7 @@ class BackfillPlan(BaseModel):
     first_epoch_rows_scanned: int
     first_epoch_bytes: int
     warnings: tuple[str, ...]
+    adopts: Annotated[PlannedAdoption | None, Field(exclude_if=lambda found: found is None)] = None
     upstreams: Annotated[dict[str, PlannedUpstream], Field(exclude_if=lambda found: not found)] = {}
 
 
@@ -123,7 +126,8 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         pinned = settings.upstream
         job = job.model_copy(update=initial_settings_of(settings))
     choice = choose_strategy(job, upstream, described, seen.others)
-    outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
+    adopts = None if created else planned_adoption(backfill)
+    outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice, adopts)
     leads = {name: seen.others[name] for name in further_leads(job)}
     files = [*upstream.blocks(described.offset, described.key_order(job.upstream.key)), *further_blocks(job, leads)]
     rows = sum(file.row_count for file in files)
@@ -134,6 +138,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     return BackfillPlan(
         name=job.name,
         created=created,
+        adopts=adopts,
         upstreams=planned_upstreams(job, seen, query, pinned),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
@@ -169,7 +174,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
             ),
             *layout_warnings(job, query, list(described.types), rows),
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
-            *(() if created else _view_warnings(backfill)),
+            *(() if created or job.adopts_in_place else _view_warnings(backfill)),
         ),
     )
 
@@ -212,7 +217,11 @@ def _of_created(backfill: Backfill, described: UpstreamDescription) -> _Outlook:
 
 
 def _of_new(
-    backfill: Backfill, described: UpstreamDescription, resolved: ResolvedUpstream, choice: StrategyChoice
+    backfill: Backfill,
+    described: UpstreamDescription,
+    resolved: ResolvedUpstream,
+    choice: StrategyChoice,
+    adopts: PlannedAdoption | None,
 ) -> _Outlook:
     settings = creation.new_settings(
         backfill.job,
@@ -223,7 +232,9 @@ def _of_new(
         requested_by="",
         requested_at=utc_now(),
     )
-    return _outlook(backfill, settings, settings.scan.initial(0), described, None)
+    if adopts is not None:
+        settings = settings.model_copy(update={"first_rows": adopts.first_rows})
+    return _outlook(backfill, settings, settings.initial_state, described, None)
 
 
 def _outlook(

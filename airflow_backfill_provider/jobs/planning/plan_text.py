@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.rate_limit import described_limit
 from airflow_backfill_provider.core.refresh_cost import described_break_even
+from airflow_backfill_provider.core.status.adoption_text import to_stop
 from airflow_backfill_provider.jobs.planning.plan import BackfillPlan
 from airflow_backfill_provider.jobs.planning.upstream_text import change_facts, upstream_facts
 from airflow_backfill_provider.strategies import KINDS
@@ -66,6 +67,7 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         ("strategy", f"{plan.strategy}: {plan.reason}"),
         ("upstream", f"{size} as of {plan.offset_name} {plan.upstream_version}"),
         *upstream_facts(plan.upstreams),
+        *_adoption(plan),
         ("rate limit", limit),
         ("to read", f"{text.rows(plan.rows_left)}{_in_epochs(plan)}"),
     ]
@@ -80,6 +82,30 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     if plan.last_epochs:
         facts.append(("afterwards", plan.last_epochs))
     return [*facts, *_upkeep(plan), *change_facts(plan.upstreams)]
+
+
+def _adoption(plan: BackfillPlan) -> list[tuple[str, str]]:
+    """Return which existing table becomes the view, and what happens then."""
+    found = plan.adopts
+    if found is None:
+        return []
+    table, how = found.first_rows, "in place" if found.in_place else "by a copy of its files"
+    size = f"{text.size(found.bytes)} in {text.files(found.files)}"
+    after = (
+        "no newer changes"
+        if not found.offsets_after
+        else f"the changes of {text.counted(found.offsets_after, 'newer offset')}"
+    )
+    stop = to_stop(table.location, in_place=found.in_place, written_by=found.written_by, written_at=found.written_at)
+    return [
+        (
+            "adopts",
+            f"version {table.version} of {table.location}, {size}, {how}, as of {plan.offset_name} {found.as_of}",
+        ),
+        ("compares", f"{text.counted(found.compared_vnodes, 'vnode')} of it with the query before anything is written"),
+        ("then", f"the first epoch applies {after}"),
+        ("to stop", stop),
+    ]
 
 
 def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:

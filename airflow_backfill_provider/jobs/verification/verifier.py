@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair
+from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Barrier, Repair
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
-from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
@@ -41,7 +41,7 @@ from airflow_backfill_provider.core.status.verification import (
     steps_of,
 )
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.mutations import MOST_KEYS, require_not_cancelled
+from airflow_backfill_provider.jobs.mutations import require_not_cancelled
 from airflow_backfill_provider.lake.tables.verified_tables import table_id, view_version_of
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.shapes import resolved_query_of, shape_of
@@ -132,7 +132,28 @@ def next_step(backfill: Backfill, verification: Verification, engine: Comparer) 
     :raises BackfillError: if the tables were replaced, or cannot be read.
     """
     compared = _compare(backfill, verification.pinned, verification.steps_left[0], engine)
-    return backfill.verifications.record(verification.pinned, compared)
+    recorded = backfill.verifications.record(verification.pinned, compared)
+    if recorded.equal:
+        _note_equal(backfill, recorded)
+    return recorded
+
+
+def _note_equal(backfill: Backfill, verification: Verification) -> None:
+    """Note that an adopted view equals the query, so that epochs refuse a key that is there twice from now on."""
+
+    def change(settings: JobSettings) -> JobSettings | None:
+        is_known = settings.adopted is None or settings.equal_sequence > 0
+        if is_known or settings.incarnation != verification.pinned.incarnation:
+            return None
+        return settings.changed(
+            SettingsChange.FOUND_EQUAL,
+            requested_by=str(verification.pinned.begun_by),
+            requested_at=verification.verified_at,
+            equal_sequence=settings.sequence + 1,
+        )
+
+    if change(backfill.settings()) is not None:
+        backfill.store.change_settings(change)
 
 
 def ignore(news: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,22 @@ def add_files(
     :raises StorageUnavailableError: if its storage does not answer; then the files may be part of the table.
     """
     actions = [_action(Path(location, name), footer, expected) for name, footer in files.items()]
+    return commit_files(location, actions, expected, transaction, storage_options)
+
+
+def commit_files(
+    location: str,
+    files: Sequence[AddAction],
+    expected: PlainTable,
+    transaction: AppendTransaction,
+    storage_options: Mapping[str, str] | None = None,
+) -> bool:
+    """
+    Commit the entries of data files that lie in a table's folder; see :func:`add_files`.
+
+    :param files: the entries.
+    """
+    actions = list(files)
     attempts = Retrying(
         retry=retry_if_exception_type(CommitFailedError),
         stop=stop_after_attempt(_MOST_ATTEMPTS),

@@ -47,6 +47,7 @@ def require_allowed(job: BackfillJob) -> None:
     for name, location in (
         *job.upstream_folders.items(),
         ("view_path" if job.view_name else "materialized_view", job.view_location),
+        ("backfill_from.path", job.backfill_from.path if job.backfill_from else ""),
         ("state", job.state),
     ):
         # The locations of tables that are named in a catalog are checked when they are known.

@@ -28,6 +28,9 @@ OWNER_PROPERTY = "backfill.owner"
 STATE_PROPERTY = "backfill.state"
 """The location of the job's control tables, for the jobs whose upstream the view is."""
 
+ADOPTED_PROPERTY = "backfill.adopted_from"
+"""The table that something else made and that became the view, with its version."""
+
 _MAGIC_NUMBER_SIZE = 4
 """Bytes of a Parquet file whose writer died after the leading magic number."""
 

@@ -180,4 +180,5 @@ export const MUTATIONS = {
   grow_successor: () => "Rebuild begun beside the view",
   hand_over: () => "Rebuild took the view's place",
   revert: () => "Rebuild undone",
+  found_equal: () => "Adopted rows found equal",
 };
