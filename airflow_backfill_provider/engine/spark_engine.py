@@ -25,6 +25,7 @@ from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare as compare_sides
 from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_versions
 from airflow_backfill_provider.engine.named_tables import place, register_view, require_same_upstream
+from airflow_backfill_provider.engine.row_finder import SparkRowFinder
 from airflow_backfill_provider.engine.tables import TableOpener
 from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, STATE_PROPERTY, ViewIdentity
@@ -278,6 +279,10 @@ class SparkEngine:
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
         """Run a planned compaction of one of the strategy's tables."""
         self._tables.open(settings).reader.compact(name, plan)
+
+    def row_finder(self) -> SparkRowFinder:
+        """Return what finds rows for a question; see :mod:`airflow_backfill_provider.jobs.row_questions`."""
+        return SparkRowFinder(self._spark, self._tables)
 
     def compare(
         self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
