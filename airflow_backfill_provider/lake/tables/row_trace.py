@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.errors import DataFileError, RowNotTraceableError
+from airflow_backfill_provider.core.errors import DataFileError, InvalidJobError, RowNotTraceableError
 from airflow_backfill_provider.core.job.layout import ROW_TRACKING
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, Position
@@ -62,6 +62,7 @@ class RowTrace:
     :param order: the columns, under the names that the table has.
     :param version: the version in which rows are looked for; by default the newest.
     :param storage_options: options of the object store, as deltalake takes them.
+    :raises InvalidJobError: if the table lacks one of these columns.
     """
 
     def __init__(
@@ -74,6 +75,9 @@ class RowTrace:
         options = dict(storage_options or {})
         with log_errors(location):
             self._table = DeltaTable(location, version=version, storage_options=options_of(location, options))
+        found = {field.name for field in self._table.schema().fields}
+        if missing := [name for name in order.names if name not in found]:
+            raise InvalidJobError(f"why: the table at {location} has no column {', '.join(missing)}")
         self._location = location
         self._order = order
         self._files = DataFiles(self._table, location, options)
