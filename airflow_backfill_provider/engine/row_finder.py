@@ -12,7 +12,6 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.engine.tables import TableOpener
-from airflow_backfill_provider.lake.tables.row_trace import FoundRow
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys
@@ -20,6 +19,8 @@ from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.session import pin_settings
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
+
+_PATH = "__file_path"
 
 
 class SparkRowFinder:
@@ -34,15 +35,15 @@ class SparkRowFinder:
         self._spark = spark
         self._tables = tables
 
-    def find_rows(self, location: str, version: int, order: KeyOrder, key: EncodedPosition) -> list[FoundRow]:
-        """Return where a version of a table has the rows with a key."""
+    def files_with(self, location: str, version: int, order: KeyOrder, key: EncodedPosition) -> list[str]:
+        """Return the files of a version of a table that have rows with a key."""
         pin_settings(self._spark)
         with comparison_errors(f"version {version} of {location}"):
             rows = self._spark.read.format("delta").option("versionAsOf", version).load(location)
-            place = [F.col("_metadata.file_path").alias("path"), F.col("_metadata.row_index").alias("place")]
             wanted = decoded_keys(self._spark, order, [key])
-            found = with_keys(rows.select(*map(column, order.names), *place), wanted, order.names)
-            return [FoundRow(_within(row["path"], location), row["place"]) for row in found.collect()]
+            placed = rows.select(*map(column, order.names), F.col("_metadata.file_path").alias(_PATH))
+            found = with_keys(placed, wanted, order.names).select(_PATH).distinct().collect()
+            return [_within(row[_PATH], location) for row in found]
 
     def conditions_met(
         self, settings: JobSettings, offset: Offset, key: EncodedPosition, conditions: Sequence[str]

@@ -36,8 +36,8 @@ _OF_CHANGES = {"changes": Reason.CHANGE, "repair": Reason.REPAIR}
 class RowFinder(Protocol):
     """What only Spark can find; see :mod:`airflow_backfill_provider.engine.row_finder`."""
 
-    def find_rows(self, location: str, version: int, order: KeyOrder, key: EncodedPosition) -> list[FoundRow]:
-        """Return where a version of a table has the rows with a key."""
+    def files_with(self, location: str, version: int, order: KeyOrder, key: EncodedPosition) -> list[str]:
+        """Return the files of a version of a table that have rows with a key."""
         ...
 
     def conditions_met(
@@ -128,7 +128,8 @@ class _Question:
         except RowNotTraceableError:
             if self.finder is None:
                 raise
-            return self.finder().find_rows(trace.location, trace.version, order, order.encode(wanted) or ())
+            encoded = order.encode(wanted) or ()
+            return trace.find_in(self.finder().files_with(trace.location, trace.version, order, encoded), wanted)
 
     # ------------------------------------------------------------------------------------------- the view has it
 

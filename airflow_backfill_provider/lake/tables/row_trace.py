@@ -117,13 +117,12 @@ class RowTrace:
         masks = self._files.hidden_rows()
         if masks is None:
             raise RowNotTraceableError(f"the deletion vectors of {self._location} can be read only by Spark")
-        found = []
-        for file in files:
-            places = _places(self._files.keys(self._order).read(file), self._order, key)
-            mask = masks.get(file.path)
-            shown = [place for place in places if mask is None or place >= len(mask) or mask[place].as_py()]
-            found += [FoundRow(file.path, place) for place in shown]
-        return found
+        return [found for file in files for found in self._find_in(file.path, key, masks.get(file.path))]
+
+    def find_in(self, paths: Sequence[str], key: Position) -> list[FoundRow]:
+        """Return the rows with a key in some files that are known to have such rows."""
+        masks = self._files.hidden_rows() or {}
+        return [found for path in paths for found in self._find_in(path, key, masks.get(path))]
 
     def written(self, row: FoundRow, key: Position) -> WrittenRow:
         """Return the commit that wrote a row; if files of it are gone, the oldest one that is known to have it."""
@@ -182,6 +181,12 @@ class RowTrace:
         found = {name: stored.column(name)[row.index].as_py() for name in stored.column_names}
         partition = self._files.partition_values(row.path)
         return {name.lower(): partition.get(name, found.get(name)) for name in names}
+
+    def _find_in(self, path: str, key: Position, mask: pa.Array | None) -> list[FoundRow]:
+        keys = self._files.keys(self._order).read(FileStatistics(path=path, row_count=0))
+        places = _places(keys, self._order, key)
+        shown = [place for place in places if mask is None or place >= len(mask) or mask[place].as_py()]
+        return [FoundRow(path, place) for place in shown]
 
     def _removes(self, version: int, key: Position) -> bool:
         actions = self._log.actions(version) or []
