@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.errors import RowNotTraceableError
-from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.status.compaction import CompactionPolicy
 from airflow_backfill_provider.core.status.row_answer import Reason, RowAnswer
 from airflow_backfill_provider.jobs.maintenance.compaction import compact_job
 from airflow_backfill_provider.jobs.row_questions import why
-from airflow_backfill_provider.lake.tables.row_trace import RowTrace
+from airflow_backfill_provider.lake.tables import row_trace
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -62,12 +61,6 @@ def test_the_logs_and_a_few_files_answer(lakehouse: Lakehouse, layout: dict[str,
         asked(lakehouse, 5)
     by_spark = why(lakehouse.backfill, 5, finder=lakehouse.engine.row_finder)
     assert (by_spark.reason, by_spark.conditions) == (Reason.FILTERED, ("length(name) < 4",))
-    order = KeyOrder((KeyField(name="id", type="long"),))
-    trace = RowTrace(lakehouse.view_path, order)
-    assert lakehouse.engine.row_finder().find_rows(lakehouse.view_path, trace.version, order, ("1",)) == trace.find(
-        (1,)
-    )
-
     lakehouse.sql("INSERT INTO {upstream} VALUES (31, 'a', 1)")
     assert asked(lakehouse, 31).reason is Reason.NOT_YET
 
@@ -90,7 +83,9 @@ def test_under_other_strategies(lakehouse: Lakehouse, fields: dict[str, Any]) ->
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("properties", [{}, {"delta.enableDeletionVectors": "true"}])
-def test_a_compaction_hides_nothing(lakehouse: Lakehouse, properties: dict[str, str]) -> None:
+def test_a_compaction_hides_nothing_and_spark_finds_the_same(
+    lakehouse: Lakehouse, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     begin(lakehouse, table_properties=properties)
     lakehouse.finish()
     lakehouse.sql("UPDATE {upstream} SET name = 'b' WHERE id = 1")
@@ -98,6 +93,10 @@ def test_a_compaction_hides_nothing(lakehouse: Lakehouse, properties: dict[str, 
     compact_job(lakehouse.backfill, engine=lambda: lakehouse.engine, policy=CompactionPolicy(at=1))
     assert (asked(lakehouse, 0).reason, asked(lakehouse, 0).epoch) == (Reason.CHUNK, 1)
     assert asked(lakehouse, 1).reason is Reason.CHANGE
+    monkeypatch.setattr(row_trace, "MOST_ROWS", 3)
+    with pytest.raises(RowNotTraceableError, match="the key may be in each"):
+        asked(lakehouse, 0)
+    assert why(lakehouse.backfill, 0, finder=lakehouse.engine.row_finder).reason is Reason.CHUNK
 
 
 @pytest.mark.exhaustive
