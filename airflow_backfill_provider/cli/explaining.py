@@ -23,14 +23,17 @@ def explain(backfill: Backfill, key: object, *, finder: Callable[[], RowFinder],
     :raises BackfillError: as :func:`~airflow_backfill_provider.jobs.row_questions.why`.
     """
     try:
-        return why(backfill, key)
+        answer = why(backfill, key)
     except RowNotTraceableError as error:
-        if not starts and not _agrees(error):
+        if not starts and not _agrees(str(error)):
             raise RowNotTraceableError(f"{error}; give --yes to start Spark for it") from None
+    else:
+        if not answer.left_to_spark or not (starts or _agrees(answer.left_to_spark)):
+            return answer
     return why(backfill, key, finder=finder)
 
 
-def _agrees(error: RowNotTraceableError) -> bool:
+def _agrees(cost: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    return typer.confirm(f"{error}. Start Spark?", err=True)
+    return typer.confirm(f"{cost}. Start Spark?", err=True)

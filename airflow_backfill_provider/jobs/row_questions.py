@@ -95,6 +95,7 @@ class _Question:
     key: Position
     finder: Callable[[], RowFinder] | None
     notes: list[str] = field(default_factory=list)
+    costs: list[str] = field(default_factory=list)
 
     @property
     def encoded(self) -> EncodedPosition:
@@ -118,6 +119,7 @@ class _Question:
             key=self.encoded,
             present=bool(found),
             notes=tuple(self.notes),
+            left_to_spark="; ".join(self.costs),
             **{**self._verified(facts), **facts},
         )
 
@@ -162,6 +164,9 @@ class _Question:
                 return None if reason is Reason.CHUNK else trace.touched(self.key, began[1] if began else -1)
             found = self._find(trace, columns)
             return trace.written(found[0], self.key) if found else None
+        except RowNotTraceableError as error:
+            self.costs.append(str(error))
+            return None
         except BackfillError as error:
             self.notes.append(f"which commit of the upstream wrote it is not known: {error}")
             return None

@@ -81,6 +81,7 @@ class RowAnswer(Frozen):
     :param vnode: its vnode, if that is why.
     :param verified_epoch: the epoch at which its vnode was last found equal to the query; ``None`` if not since then.
     :param notes: what else is known.
+    :param left_to_spark: the cost of finding the upstream's commit with Spark, if it was not found without; else empty.
     """
 
     job: str
@@ -99,3 +100,4 @@ class RowAnswer(Frozen):
     verified_epoch: int | None = None
     verified_at: dt.datetime | None = None
     notes: tuple[str, ...] = ()
+    left_to_spark: str = ""

@@ -47,6 +47,8 @@ def describe(answer: RowAnswer) -> list[str]:
         lines.append(f"verified equal at epoch {answer.verified_epoch}, {_time(answer.verified_at)}")
     elif answer.present:
         lines.append("not verified since")
+    if answer.left_to_spark:
+        lines.append(f"which commit of the upstream wrote it takes Spark: {answer.left_to_spark}")
     return [*lines, *answer.notes]
 
 

@@ -48,6 +48,15 @@ def test_yes_starts_spark(created, engine):
     assert (result.exit_code, json.loads(result.stdout)["conditions"], engine.starts) == (0, ["n > 1"], 1)
 
 
+def test_an_answer_that_lacks_only_the_upstreams_commit_is_given_anyway(created, engine, monkeypatch):
+    partial = FOUND.model_copy(update={"left_to_spark": "1,000 files"})
+    monkeypatch.setattr(explaining, "why", lambda backfill, key, finder=None: partial if finder is None else FOUND)
+    result = created("why", "--key", "1")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == "which commit of the upstream wrote it takes Spark: 1,000 files"
+    assert "1,000 files" not in created("why", "--key", "1", "--yes").stdout
+
+
 @pytest.mark.parametrize(("reply", "starts"), [(True, 1), (False, 0)])
 def test_at_a_terminal_the_user_decides(created, engine, monkeypatch, reply, starts):
     monkeypatch.setattr(explaining, "_agrees", lambda error: reply)
