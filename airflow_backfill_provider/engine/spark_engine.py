@@ -280,10 +280,6 @@ class SparkEngine:
         """Run a planned compaction of one of the strategy's tables."""
         self._tables.open(settings).reader.compact(name, plan)
 
-    def row_finder(self) -> SparkRowFinder:
-        """Return what finds rows for a question; see :mod:`airflow_backfill_provider.jobs.row_questions`."""
-        return SparkRowFinder(self._spark, self._tables)
-
     def compare(
         self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
     ) -> ComparedVnodes:
@@ -311,3 +307,7 @@ class SparkEngine:
             further={name: lead.rows for name, lead in self._tables.further(settings, upstream).items()},
         )
         return compare_sides(sides, vnodes)
+
+    def row_finder(self) -> SparkRowFinder:
+        """Return what finds rows for a question; see :mod:`airflow_backfill_provider.jobs.row_questions`."""
+        return SparkRowFinder(self._spark, self._tables)
