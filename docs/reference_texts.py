@@ -326,6 +326,7 @@ WHAT_TO_DO = {
     "EpochGivenUpError": "run the next epoch, which pins a new barrier; `status` says why this one was given up",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct the value that it names",
+    "RowNotTraceableError": "give `--yes`, and [why](../how-to/explain-a-row.md) starts Spark",
     "NotVerifiedError": "[verify](../how-to/verify-a-view.md) the view; before the first epoch, run one",
     "VersionGoneError": "start a [new verification](../how-to/verify-a-view.md); a view that cannot be put back needs "
     "a [rebuild](../how-to/rebuild.md) with its former definition",

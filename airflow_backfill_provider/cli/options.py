@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from airflow_backfill_provider.core.errors import InvalidRemoteError
+from airflow_backfill_provider.core.errors import InvalidJobError, InvalidRemoteError
 from airflow_backfill_provider.core.job.rate_limit import AUTO, GREATEST_RATE_LIMIT, RateLimit
+from airflow_backfill_provider.core.job.restriction import key_from_text
 from airflow_backfill_provider.core.remote import Remote, is_remote
 
 
@@ -59,13 +59,10 @@ def key_of(value: str) -> object:
 
     :raises typer.BadParameter: if the text begins like a JSON list, but is not one.
     """
-    if not value.lstrip().startswith("["):
-        return value
     try:
-        key: object = json.loads(value, parse_float=str)
-    except ValueError:
+        return key_from_text(value)
+    except InvalidJobError:
         raise typer.BadParameter(f"{value!r} is not a JSON list", param_hint="--key") from None
-    return key
 
 
 def spark_conf(values: list[str] | None) -> dict[str, str]:

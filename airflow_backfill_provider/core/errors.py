@@ -263,3 +263,7 @@ class CompactionFailedError(BackfillError):
     """A table was not compacted; its rows are unchanged."""
 
     retryable = True
+
+
+class RowNotTraceableError(BackfillError):
+    """To find out why a view has a row, or has not, takes Spark; the message has the cost."""

@@ -26,6 +26,7 @@ from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare as compare_sides
 from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_versions
 from airflow_backfill_provider.engine.named_tables import place, register_view, require_same_upstream
+from airflow_backfill_provider.engine.row_finder import SparkRowFinder
 from airflow_backfill_provider.engine.tables import TableOpener
 from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, STATE_PROPERTY, ViewIdentity
@@ -324,3 +325,7 @@ class SparkEngine:
             further={name: lead.rows for name, lead in self._tables.further(settings, upstream).items()},
         )
         return compare_sides(sides, vnodes)
+
+    def row_finder(self) -> SparkRowFinder:
+        """Return what finds rows for a question; see :mod:`airflow_backfill_provider.jobs.row_questions`."""
+        return SparkRowFinder(self._spark, self._tables)

@@ -17,6 +17,7 @@ from airflow_backfill_provider.plugin.responses import (
     BarrierLog,
     Change,
     DagJobs,
+    ExplainedRow,
     JobDetail,
     JobList,
     JobRow,
@@ -119,6 +120,14 @@ def get_barrier_log(
     return unless_known(
         request, [reading.token, before_epoch, limit], lambda: _log_page(observed.backfill, before_epoch, limit)
     )
+
+
+@router.get("/dags/{dag_id}/jobs/{name}/why", response_model=ExplainedRow, dependencies=MAY_READ)
+def explain_row(
+    job: Job, observer: Observer, key: Annotated[str, Query(pattern=r"^[^\x00]*$", min_length=1, max_length=2000)]
+) -> ExplainedRow:
+    """Answer why the view has a row, or has not, as far as that takes no Spark."""
+    return ExplainedRow.of(observer.job(job).backfill, key)
 
 
 def _rows(observer: JobObserver, jobs: list[RegisteredJob]) -> list[tuple[JobRow, str | None]]:

@@ -14,10 +14,14 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
+from airflow_backfill_provider.core.job.restriction import key_from_text
 from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.core.status.job_status import JobSummary
+from airflow_backfill_provider.core.status.row_answer_text import describe
 from airflow_backfill_provider.core.status.split_status import SplitStatus
 from airflow_backfill_provider.core.status.vnode_cells import VnodeCell
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.row_questions import why
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 
@@ -222,6 +226,26 @@ class LoggedEpoch(_Response):
             work=commit.work if commit else None,
             reason=barrier.refresh.reason if barrier.refresh else "",
         )
+
+
+class ExplainedRow(_Response):
+    """
+    Why a view has a row, or has not.
+
+    :param lines: the answer, the most important line first.
+    """
+
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, backfill: Backfill, key: str) -> ExplainedRow:
+        """
+        Answer for a key as people type it, without Spark.
+
+        :raises RowNotTraceableError: if the answer takes Spark.
+        :raises BackfillError: if the key is none of the view's, or a table cannot be read.
+        """
+        return cls(lines=tuple(describe(why(backfill, key_from_text(key)))))
 
 
 class BarrierLog(_Response):

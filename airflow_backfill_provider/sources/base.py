@@ -162,6 +162,15 @@ class Source(ABC):
         del version
         return None
 
+    def table_at(self, offset: Offset) -> tuple[str, int] | None:
+        """
+        Return the Delta table and its version that have the upstream's rows as of an offset, row by row.
+
+        :returns: ``None``, the default, if no table does.
+        """
+        del offset
+        return None
+
     @property
     def offsets_are_shared(self) -> bool:
         """

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 DECIDED_COLUMNS = "tests/unit/shapes/row/test_determined.py"
+ROW_COMMITS = "tests/unit/lake/log/test_row_commits.py"
+ROW_CONDITIONS = "tests/unit/shapes/row/test_conditions.py"
+ROW_TRACE = "tests/unit/lake/tables/test_row_trace.py"
 OWN_COMMITS = "tests/unit/lake/log/test_own_commits.py"
 BARRIER = "tests/unit/core/epoch/test_barrier.py"
 ADOPTABLE = "tests/unit/lake/tables/test_adoptable.py"

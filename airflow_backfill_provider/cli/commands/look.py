@@ -1,4 +1,4 @@
-"""Commands that only look: plan, status, watch, verify."""
+"""Commands that only look: plan, status, watch, verify, why."""
 
 from __future__ import annotations
 
@@ -110,3 +110,47 @@ def verify(
     if not found.equal:
         say_error(f"the view of job {backfill.job.name} differs from its query over the upstream")
         raise typer.Exit(FAILED)
+
+
+@reporting
+def why(
+    job: JobFile,
+    *,
+    key: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY",
+            help="The row's key in the upstream, or the columns of a group; a JSON list if these are several.",
+            show_default=False,
+        ),
+    ],
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", metavar="", help="Start Spark without asking, if the answer takes it.", show_default=False
+        ),
+    ] = False,
+    as_json: AsJson = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """
+    Show which epoch wrote a row of the view and from which commit of the upstream; or why the view does not have it.
+
+    Starts Spark only if the logs and a few files don't answer, and then says first what that costs.
+    """
+    from airflow_backfill_provider.cli.explaining import explain
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.cli.options import key_of
+    from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.core.status.row_answer_text import describe
+
+    backfill, _ = created_job(job)
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="why") as spark:
+        answer = explain(backfill, key_of(key), finder=lambda: spark().row_finder(), starts=yes)
+    if as_json:
+        print_json(answer.model_dump(mode="json"))
+        return
+    for line in describe(answer):
+        console().print(line)

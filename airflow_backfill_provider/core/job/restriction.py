@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr, field_validator
 
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
 
 
@@ -41,6 +43,21 @@ class Restriction(BaseModel):
 
     vnodes: tuple[StrictInt | StrictStr, ...] = ()
     keys: KeyBounds = KeyBounds()
+
+
+def key_from_text(text: str) -> object:
+    """
+    Read a key as people type it: a JSON list with a value for each column, or a single value.
+
+    :raises InvalidJobError: if the text begins like a JSON list, but is not one.
+    """
+    if not text.lstrip().startswith("["):
+        return text
+    try:
+        key: object = json.loads(text, parse_float=str)
+    except ValueError:
+        raise InvalidJobError(f"key: {text!r} is not a JSON list") from None
+    return key
 
 
 def encoded_key(value: Any) -> EncodedPosition:

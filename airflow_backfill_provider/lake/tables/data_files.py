@@ -200,6 +200,19 @@ class DataFiles:
             stored = read_stored(self.storage, path, stored_names, field_ids_of(self._table))
         return stored.select(stored_names).rename_columns(list(columns))
 
+    def read_partial(self, path: str, columns: Sequence[str]) -> pa.Table:
+        """Return those of some columns of one data file that it has, under their own names; no partition columns."""
+        names = physical_names_of(self._table)
+        with data_file_errors(self.storage, self._path, path):
+            stored = read_stored(self.storage, path, [names[name] for name in columns], field_ids_of(self._table))
+        own = {names[name]: name for name in columns}
+        return stored.rename_columns([own[name] for name in stored.column_names])
+
+    def partition_values(self, path: str) -> dict[str, Any]:
+        """Return the values of the partition columns of one of the version's files."""
+        place = self._paths().index(path)
+        return {name: self._column("partition", name)[place] for name in self._table.metadata().partition_columns}
+
     def hidden_rows(self) -> dict[str, pa.Array] | None:
         """
         Return a mask of the rows that are not hidden, for each file with a deletion vector.

@@ -11,6 +11,7 @@ import { Fragment, h, Link } from "./react.js";
 import { SplitTable } from "./split_table.js";
 import { UpstreamTable } from "./upstream_table.js";
 import { VnodeMap } from "./vnode_map.js";
+import { WhyPanel } from "./why_panel.js";
 
 const Stat = ({ children, hint, label }) => h("div.bf-stat", { title: hint }, h("dt", label), h("dd", children));
 
@@ -156,6 +157,7 @@ const Body = ({ dagId, job, version }) =>
     ),
     h(UpstreamTable, { upstreams: job.summary.upstreams }),
     h(SplitTable, { splits: job.splits }),
+    h(WhyPanel, { dagId, name: job.name }),
     h(BarrierLog, { dagId, name: job.name, version }),
     h(Changes, { changes: job.changes }),
   );

@@ -45,6 +45,10 @@ class DeltaSource(VersionedSource):
         """It keeps versions, which never change."""
         return True
 
+    def table_at(self, offset: Offset) -> tuple[str, int] | None:
+        """Return the table itself; ``None`` before its first version."""
+        return None if offset.number is None or offset.number < 0 else (self.location, version_of(offset))
+
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
         Refuse a window ``(after, up_to]`` in which a used column was missing or had another type.

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutation
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.plugin.observed_job import JobReading
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
-from airflow_backfill_provider.plugin.responses import Change, JobRow, JobState, epoch_points, logged_epochs
+from airflow_backfill_provider.plugin.responses import (
+    Change,
+    ExplainedRow,
+    JobRow,
+    JobState,
+    epoch_points,
+    logged_epochs,
+)
 from tests.builders import NOW, barrier_of, commit_of, settings_of
+from tests.unit.stand_in import Lake
 
 JOB = RegisteredJob(name="paid_orders", definition={}, backfill_conn_id="c", dag_ids=("d",))
 
@@ -77,3 +88,18 @@ def test_a_job_without_a_summary_has_a_state(observation, state):
     row = JobRow.of(JOB, observation)
 
     assert (row.state, row.summary, row.warns) == (state, None, False)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("[1", "is not a JSON list"),
+        ("[1, 2]", "identifies no row of the view"),
+        ("x", "identifies no row of the view"),
+        # The view of this test has no rows, and no columns of its query.
+        ("7", "has no column order_id"),
+    ],
+)
+def test_a_question_about_a_row_that_the_view_cannot_have_is_refused(as_created: Callable[[], Lake], key, said):
+    with pytest.raises(InvalidJobError, match=said):
+        ExplainedRow.of(as_created().backfill, key)
