@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Self
 
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan
@@ -137,6 +137,12 @@ class QueryOverBranches(QueryOverSeveral):
     def used_columns(self) -> Mapping[str, Sequence[str]]:
         """Return the columns of each upstream that an epoch reads."""
         return self.resolution.columns
+
+    def decided_by_unit(self, wanted: Collection[str], key: Sequence[str], available: Sequence[str]) -> Collection[str]:
+        """Return those of some columns of the view that are computed from the keys of leads alone."""
+        keys = {f"{tree.lead.relation}.{name}" for tree in self.resolution.trees for name in tree.lead.key}
+        found = self.lineage(available, key, available).columns
+        return [name for name in wanted if name in found and keys.issuperset(found[name].inputs)]
 
     @property
     def selected_lineage(self) -> QueryLineage:
