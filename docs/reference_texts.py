@@ -12,7 +12,7 @@ CATALOG_TABLE = (
 
 UPSTREAM_FIELDS = {
     "table": CATALOG_TABLE,
-    "path": ("absolute path or URI", "the Delta table to read; it must have a change data feed"),
+    "path": ("absolute path or URI", "the Delta table; most jobs need a [change data feed](errors.md#what-is-refused)"),
     "key": ("list of columns", "the columns that identify a row, most significant first; see below"),
     "distribution_key": (
         "list of column names",

@@ -121,6 +121,7 @@ WITHOUT = {
     "spark/key_variable.py": on_spark("test_key_removal"),
     "spark/merging.py": on_spark("test_small_changes"),
     "spark/created_types.py": on_spark("test_upstream_schemas"),
+    "spark/different_rows.py": on_spark("test_compared_tables"),
     "spark/first_rows.py": on_spark("test_succession"),
     "spark/further_lead.py": on_spark("test_unions"),
     "spark/job_rows.py": on_spark("test_bad_input"),

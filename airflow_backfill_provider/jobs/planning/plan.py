@@ -117,9 +117,10 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     described = seen.described
     resolved = resolve_upstream(job, described, seen.others)
     require_changes_of_all(job, resolved, seen.several)
-    created = backfill.store.created()
+    created, pinned = backfill.store.created(), resolved
     if created:
         settings = backfill.require_created()
+        pinned = settings.upstream
         job = job.model_copy(update=initial_settings_of(settings))
     choice = choose_strategy(job, upstream, described, seen.others)
     outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
@@ -133,7 +134,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     return BackfillPlan(
         name=job.name,
         created=created,
-        upstreams=planned_upstreams(job, seen, query),
+        upstreams=planned_upstreams(job, seen, query, pinned),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -49,13 +49,17 @@ class StarShop(Lakehouse):
         for statement in statements:
             self.spark.sql(re.sub(r"\{(\w+)\}", lambda found: self.table(found[1]), statement))
 
-    def fill(self, *names: str) -> None:
-        """Create tables with rows; by default all of them."""
+    def fill(self, *names: str, unrecorded: Collection[str] = ()) -> None:
+        """
+        Create tables with rows; by default all of them.
+
+        :param unrecorded: those that record no changes.
+        """
         for name, (columns, _) in TABLES.items():
             if not names or name in names:
                 self.change(
                     f"CREATE TABLE {{{name}}} ({columns}) USING delta "
-                    "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+                    f"TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(name not in unrecorded).lower()}')",
                     *(statement for statement in ROWS if f"{{{name}}}" in statement),
                 )
 
