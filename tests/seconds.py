@@ -39,6 +39,7 @@ LARGER: Mapping[str, float] = {
     "tests/integration/engine/test_joined_groups.py": 2.5 * MINUTE,  # groups over a star of tables that all change
     "tests/integration/engine/test_joins.py": 3.25 * MINUTE,  # a star, and a query with every kind of join
     "tests/integration/engine/test_succession.py": 1.5 * MINUTE,  # a rebuild beside its view, and the way back
+    "tests/integration/engine/test_union_groups.py": 1.75 * MINUTE,  # groups over branches, a join among them
     "tests/integration/engine/test_unions.py": 2.75 * MINUTE,  # the history and the changes of several leads
 }
 _WORTH_A_LINE = 1.0
