@@ -43,13 +43,7 @@ from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, MOST_ROWS_OF_A_TASK, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
-from airflow_backfill_provider.spark.stamps import (
-    ADOPTION,
-    CHANGES,
-    OF_CHANGES,
-    snapshot_part,
-    transaction_id,
-)
+from airflow_backfill_provider.spark.stamps import ADOPTION, CHANGES, OF_CHANGES, snapshot_part, transaction_id
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
