@@ -40,6 +40,7 @@ from faults.mutants import (
     joined_views,
     joins,
     lake,
+    layouts,
     protocol,
     queries,
     several,
@@ -66,6 +67,7 @@ _PASSED, _FAILED = 0, 1
 MUTANTS = (
     *core.MUTANTS,
     *lake.MUTANTS,
+    *layouts.MUTANTS,
     *state.MUTANTS,
     *databases.MUTANTS,
     *diamonds.MUTANTS,

@@ -125,6 +125,7 @@ WITHOUT = {
     "spark/observed_rows.py": on_kafka("test_epochs"),
     "spark/named_relations.py": on_spark("test_named_relations"),
     "spark/own_table.py": on_spark("test_arrangement"),
+    "spark/partitions.py": on_spark("test_layout"),
     "spark/predicates.py": on_spark("test_predicates"),
     "spark/query.py": on_spark("test_names"),
     "spark/row_account.py": on_spark("test_suspect_statistics"),

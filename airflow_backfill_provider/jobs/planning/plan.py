@@ -26,6 +26,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
+from airflow_backfill_provider.jobs.planning.layout_warnings import layout_warnings
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream, planned_upstreams
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
@@ -168,6 +169,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
                 computes_anew=upkeep.get("refresh_rows") is not None,
                 reads_units=KINDS.named(outlook.strategy).reads_units,
             ),
+            *layout_warnings(job, list(described.types), rows),
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
         ),
