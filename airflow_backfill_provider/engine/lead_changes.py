@@ -40,7 +40,7 @@ def changes_of_leads(tables: JobTables, barrier: Barrier, kept: ExitStack) -> Ma
     :returns: the changes by the names of the upstreams; only of those that have any.
     :raises DuplicateKeyError: if a changed key does not identify a row.
     """
-    if barrier.computes_whole or not barrier.view_before:
+    if not barrier.view_before:
         return {}
     windows = barrier.changed_others
     found = {name: _changes(lead, barrier, name, kept) for name, lead in tables.further.items() if name in windows}

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.refresh_cost import JOIN
 from airflow_backfill_provider.shapes.joined.over_join import QueryOverJoin, named, reading
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
@@ -22,6 +23,7 @@ _UPKEEP = Upkeep(
     reason="the rows of the lead that a change of any table affects are joined anew",
     reads="the changes; the tables that are joined; and all rows of the lead, if another table has changes",
     writes="the rows of affected leads that differ, in one merge",
+    cost=JOIN,
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.refresh import WAY_OUT
+from airflow_backfill_provider.core.refresh import INCREMENTAL_OR_AUTO, WAY_OUT, Refresh
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Union(Shape):
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     takes_upstreams: ClassVar[bool] = True
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO
 
     def claims(self, text: str) -> bool:
         """Return whether a query unites relations."""
