@@ -6,22 +6,23 @@ from collections.abc import Iterator, Sequence
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes import ShapedQuery
 
 _MANY = 10_000
 """From so many partitions on, reading the log of a table takes longer than reading its rows."""
 
 
-def layout_warnings(job: BackfillJob, available: Sequence[str], rows: int) -> Iterator[str]:
+def layout_warnings(job: BackfillJob, query: ShapedQuery, available: Sequence[str], rows: int) -> Iterator[str]:
     """
     Yield what the job's layout costs, and what to do about it.
 
+    :param query: the job's query, resolved over its tables if there are several.
     :param available: the upstream's columns.
     :param rows: the upstream's rows.
     """
     if not (job.partition_by or job.cluster_by):
         return
-    query, key = query_of(job), [named.column for named in job.upstream.key]
+    key = [named.column for named in job.upstream.key]
     wanted = job.partition_by or job.cluster_by
     decided = set(query.decided_by_unit(wanted, key, available))
     if moving := [name for name in job.partition_by if name not in decided]:

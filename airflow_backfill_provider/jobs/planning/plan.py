@@ -131,12 +131,12 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     upkeep = _upkeep(job, outlook, created=created)
-    of_units = over_tables(query_of(job), job, resolved).unit_columns(list(described.types))
-    largest_unit = upstream.largest_group(described.offset, of_units)
+    query = over_tables(query_of(job), job, resolved)
+    largest_unit = upstream.largest_group(described.offset, query.unit_columns(list(described.types)))
     return BackfillPlan(
         name=job.name,
         created=created,
-        upstreams=planned_upstreams(job, seen, over_tables(query_of(job), job, resolved), pinned),
+        upstreams=planned_upstreams(job, seen, query, pinned),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),
@@ -169,7 +169,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
                 computes_anew=upkeep.get("refresh_rows") is not None,
                 reads_units=KINDS.named(outlook.strategy).reads_units,
             ),
-            *layout_warnings(job, list(described.types), rows),
+            *layout_warnings(job, query, list(described.types), rows),
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
         ),

@@ -47,7 +47,7 @@ class FullWriter(ViewWriter):
         if self._query.aggregates:
             require_exact_texts(schema)
         used = rows.select(*map(column, self._rows.columns))
-        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
+        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""

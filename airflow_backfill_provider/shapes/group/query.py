@@ -106,12 +106,6 @@ class GroupQuery(GroupingQuery):
         is_plain = units.first == 0 and None not in found
         return tuple(name for name in found if name is not None) if is_plain else ()
 
-    def decided_by_unit(self, wanted: Collection[str], key: Sequence[str], available: Sequence[str]) -> Collection[str]:
-        """Return those of some columns of the view that identify a unit."""
-        del key
-        outputs = {name.lower() for name in self.units_with(available).outputs}
-        return [name for name in wanted if name.lower() in outputs]
-
     def require_names(self, available: Sequence[str]) -> None:
         """
         Refuse names that Spark reads otherwise than this check.

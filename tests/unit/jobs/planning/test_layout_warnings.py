@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs.planning.layout_warnings import layout_warnings
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable
 from tests.builders import job_of
+from tests.several import star
 
 AVAILABLE = ["id", "amount", "status", "day"]
 
 
 def warnings(rows=1_000_000, **fields):
     fields = {"query": "SELECT id, id % 8 AS bucket, day, amount FROM upstream", **fields}
-    return list(layout_warnings(job_of(**fields), AVAILABLE, rows))
+    job = job_of(**fields)
+    return list(layout_warnings(job, query_of(job), AVAILABLE, rows))
 
 
 def test_a_layout_that_the_key_decides_is_no_problem():
@@ -39,3 +44,28 @@ def test_clustering_without_the_key_is_worth_a_warning():
 def test_the_unit_of_a_view_of_groups_decides(column, number):
     query = "SELECT day, status, sum(amount) AS total FROM upstream GROUP BY day, status"
     assert len(warnings(query=query, partition_by=[column])) == number
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("SELECT l.id, l.id % 8 AS part, d.name FROM orders AS l JOIN customers AS d ON d.id = l.customer", 0),
+        ("SELECT l.id, l.amount AS part FROM orders AS l JOIN customers AS d ON d.id = l.customer", 1),
+        ("SELECT id % 8 AS part FROM orders UNION ALL SELECT id FROM customers", 0),
+        ("SELECT id % 8 AS part FROM orders UNION ALL SELECT length(name) FROM customers", 1),
+        (
+            "SELECT d.name AS part, count(*) AS n FROM orders AS l JOIN customers AS d ON d.id = l.customer GROUP BY 1",
+            0,
+        ),
+        ("SELECT customer AS part FROM orders UNION SELECT id FROM customers", 0),
+    ],
+)
+def test_the_keys_of_leads_and_the_units_of_groups_decide_over_several_upstreams(query, number):
+    job = BackfillJob(**star(query=query, partition_by=["part"]))
+    asked = query_of(job)
+    assert isinstance(asked, QueryOverSeveral)
+    tables = {
+        "orders": QueryTable(key=("id",), types={"id": "long", "customer": "long", "amount": "integer"}),
+        "customers": QueryTable(key=("id",), types={"id": "long", "name": "string"}),
+    }
+    assert len(list(layout_warnings(job, asked.resolved(tables), AVAILABLE, 100))) == number
