@@ -27,9 +27,11 @@ class Refresh(StrEnum):
 
 
 INCREMENTAL_ONLY = frozenset({Refresh.INCREMENTAL})
+INCREMENTAL_OR_AUTO = frozenset({Refresh.INCREMENTAL, Refresh.AUTO})
 
 NO_CHOICE = (
-    "refresh: auto chooses for views of groups; leave it out, since an epoch of this query reads only what changed"
+    "refresh: auto chooses for views of groups and of several upstreams; leave it out, since an epoch of this query "
+    "reads only what changed"
 )
 """The refusal of ``auto`` for a query whose rows are computed one by one."""
 

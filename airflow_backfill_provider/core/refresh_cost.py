@@ -30,25 +30,45 @@ class EpochCost:
     row: float
     change: float
 
+    def after(self, stage: EpochCost) -> EpochCost:
+        """Return what two stages cost together; computing the whole view has both, too, and takes twice as long."""
+        return EpochCost(
+            fixed=(self.fixed + stage.fixed) / 2,
+            row=(self.row + stage.row) / 2,
+            change=(self.change + stage.change) / 2,
+        )
+
 
 FOLD, SLICE, WINDOWS, JOIN = "fold", "slice", "slice of windows", "join"
 
-EPOCH_COSTS: Mapping[str, EpochCost] = {
+_OF_ONE_STAGE: Mapping[str, EpochCost] = {
     FOLD: EpochCost(fixed=5_900_000, row=0.945, change=76),
     SLICE: EpochCost(fixed=2_300_000, row=0.424, change=19),
     WINDOWS: EpochCost(fixed=4_200_000, row=1.441, change=49),
     JOIN: EpochCost(fixed=2_300_000, row=0.15, change=40),
 }
+
+
+def over_join(name: str) -> str:
+    """Return the name of what a way for groups costs if these are groups over a join."""
+    return f"{name} over a join"
+
+
+_OF_ONE_UPSTREAM = frozenset({FOLD, SLICE, WINDOWS})
+
+_OVER_JOIN = {over_join(name): _OF_ONE_STAGE[name].after(_OF_ONE_STAGE[JOIN]) for name in _OF_ONE_UPSTREAM}
+
+EPOCH_COSTS: Mapping[str, EpochCost] = {**_OF_ONE_STAGE, **_OVER_JOIN}
 """
 The costs by the way in which changes are applied.
 
 Those of groups are of one run of the benchmark with 20 million rows. Its tables had deletion vectors, and rows were
 deleted in every file. Spark's change feed then reads all files, which is nearly all of a fold's cost for each row.
 Changes without deletes cost less. Those of a join are :data:`ESTIMATED`; a changed row is a row of the lead there that
-is joined anew.
+is joined anew. Groups over a join are estimated by both of their stages.
 """
 
-ESTIMATED = frozenset({JOIN})
+ESTIMATED = frozenset({JOIN, *_OVER_JOIN})
 """The ways whose costs are estimates that no run has measured yet; ``make bench ARGS=joins`` prints what to write."""
 
 
@@ -73,11 +93,16 @@ def cheaper_refresh(name: str, *, rows: int, changes: int | None) -> PinnedRefre
     Return what an epoch computes that may choose, and why.
 
     :param name: the name of the cost.
-    :param rows: the rows of the upstream, about.
-    :param changes: about how many rows changed; ``None`` if the upstream does not tell. More than the break-even may be
-        counted only up to there.
+    :param rows: the rows of the upstream, or of those that lead; about.
+    :param changes: about how many of them changed or are affected; ``None`` if an upstream does not tell. More than the
+        break-even may be counted only up to there.
     """
-    limit = break_even(name, rows)
+    chosen = _cheaper(name, rows, changes)
+    return chosen.model_copy(update={"reason": f"{basis(name)}, {chosen.reason}"}) if name in ESTIMATED else chosen
+
+
+def _cheaper(name: str, rows: int, changes: int | None) -> PinnedRefresh:
+    limit, verb = break_even(name, rows), "changed" if name in _OF_ONE_UPSTREAM else "would be joined anew"
     if not limit:
         return PinnedRefresh(whole=True, reason=f"computing all of {text.rows(rows)} costs less than any {name}")
     if changes is None:
@@ -85,28 +110,29 @@ def cheaper_refresh(name: str, *, rows: int, changes: int | None) -> PinnedRefre
     if changes < limit:
         return PinnedRefresh(
             whole=False,
-            reason=f"about {text.rows(changes)} changed, and below {text.rows(limit)} a {name} costs less",
+            reason=f"about {text.rows(changes)} {verb}, and below {text.rows(limit)} a {name} costs less",
         )
     return PinnedRefresh(
-        whole=True, reason=f"at least {text.rows(limit)} changed, and from there on computing the whole view costs less"
+        whole=True, reason=f"at least {text.rows(limit)} {verb}, and from there on computing the whole view costs less"
     )
 
 
-def described_break_even(limit: int, rows: int, refresh: Refresh) -> str:
+def described_break_even(name: str, limit: int, rows: int, refresh: Refresh) -> str:
     """
     Return the break-even in words, and what follows from it.
 
+    :param name: the name of the cost.
     :param limit: the break-even.
-    :param rows: the rows of the upstream.
+    :param rows: the rows of the upstream, or of those that lead.
     :param refresh: what the job asks for.
     """
     chooses = refresh is Refresh.AUTO
     if not limit:
         follows = "each epoch does that" if chooses else "set refresh: full, or auto"
-        return f"by the benchmark, computing the whole view always costs less for {text.rows(rows)}: {follows}"
+        return f"{basis(name)}, computing the whole view always costs less for {text.rows(rows)}: {follows}"
     share = text.percent(limit / rows) if rows else ""
     follows = "each epoch chooses" if chooses else "refresh: auto chooses for each epoch"
     return (
-        f"by the benchmark, computing the whole view costs less if more than about {text.rows(limit)} ({share}) change "
-        f"between two epochs; {follows}"
+        f"{basis(name)}, computing the whole view costs less if more than about {text.rows(limit)} ({share}) "
+        f"{'change' if name in _OF_ONE_UPSTREAM else 'are joined anew'} between two epochs; {follows}"
     )

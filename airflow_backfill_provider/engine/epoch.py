@@ -24,12 +24,13 @@ from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.epoch.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
 from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.engine.lead_changes import LeadChanges, changes_of_leads
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.engine.other_changes import images_of_others
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
+from airflow_backfill_provider.engine.single_keys import require_single_keys
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.lake.store.one_listing import one_listing
 from airflow_backfill_provider.shapes import resolved_query_of
@@ -183,6 +184,9 @@ class EpochEvaluator:
 
     def _count_changes(self) -> None:
         barrier, rows = self._barrier, self._rows
+        if barrier.computes_whole:
+            require_single_keys(self._tables, barrier)
+            return
         net = self._net_changes()
         if net is not None:
             self._hold(net, measure_changes(rows, net, self._visible))
@@ -209,7 +213,7 @@ class EpochEvaluator:
         the changes that the strategy keeps.
         """
         tables, barrier, rows = self._tables, self._barrier, self._rows
-        if not barrier.lead_has_changes or barrier.computes_whole:
+        if not barrier.lead_has_changes:
             return None
         shown = barrier.view_before if barrier.publishes else ()
         kept = tables.reader.wanted(self._visible, barrier)
@@ -274,17 +278,7 @@ class EpochEvaluator:
         self._work = tables.writer.write_whole(part, tables.identity, barrier)
         before = None if self._since is None else self._since.rows_present
         if before is not None:
-            self._measured = replace(NO_CHANGES, rows_added=self._rows_with_changes() - before)
-
-    def _rows_with_changes(self) -> int:
-        """Return the number of read rows with the changes, from the log if it is exact there."""
-        barrier, account = self._barrier, self._tables.account
-        if not barrier.completes:
-            return account.count(barrier.upstream.to_offset, decoded(barrier.read_before, self._rows.scan))
-        bounds = account.bounds(barrier.upstream.to_offset, (EVERYTHING,))
-        if bounds.at_least == bounds.at_most:
-            return bounds.at_least
-        return account.count(barrier.upstream.to_offset, (EVERYTHING,))
+            self._measured = replace(NO_CHANGES, rows_added=tables.account.with_changes(barrier) - before)
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""

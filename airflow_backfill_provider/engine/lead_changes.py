@@ -42,7 +42,7 @@ def changes_of_leads(tables: JobTables, barrier: Barrier, kept: ExitStack) -> Ma
     :returns: the changes by the names of the upstreams; only of those that have any.
     :raises DuplicateKeyError: if a changed key does not identify a row.
     """
-    if barrier.computes_whole or not barrier.view_before:
+    if not barrier.view_before:
         return {}
     windows, query = barrier.changed_others, resolved_query_of(tables.settings)
     found = {

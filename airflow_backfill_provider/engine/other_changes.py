@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
+from airflow_backfill_provider.engine.single_keys import require_single_key
 from airflow_backfill_provider.engine.tables import JobTables, OtherTable
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
@@ -41,7 +42,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
     :raises DuplicateKeyError: if a key that the view relies on is there several times as of the end of its window.
     """
     query = resolved_query_of(tables.settings)
-    if not isinstance(query, QueryOverSeveral) or barrier.computes_whole:
+    if not isinstance(query, QueryOverSeveral):
         yield OtherChanges()
         return
     found, changed = {}, 0
@@ -51,7 +52,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
             if not barrier.view_before:
                 # No window was looked at yet in which a key came to be there again.
                 if name in query.keyed:
-                    _require_single(other, other.rows.at(barrier.window(name).to_offset))
+                    require_single_key(other.rows, other.rows.at(barrier.window(name).to_offset))
                 continue
             if name not in windows:
                 continue
@@ -61,7 +62,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
                 found[name] = images
                 changed += 0 if name == tables.settings.definition.lead_name else number
                 if name in query.keyed:
-                    _require_single(other, _of_changed(other, images, windows[name]))
+                    require_single_key(other.rows, _of_changed(other, images, windows[name]))
         yield OtherChanges(found, changed)
 
 
@@ -83,8 +84,3 @@ def _of_changed(other: OtherTable, images: DataFrame, window: UpstreamWindow) ->
     names = other.rows.key.names
     changed = images.select(*map(column, names)).distinct()
     return with_keys(other.rows.at(window.to_offset).select(*map(column, names)), changed, names)
-
-
-def _require_single(other: OtherTable, rows: DataFrame) -> None:
-    if not other.rows.reader.keys_are_unique and other.rows.has_several(rows):
-        raise other.rows.duplicates()

@@ -236,7 +236,8 @@ def _planned_barrier(
         upstream.require_changes(after, described.offset)
         require_changes(inputs, others, store.storage_options)
     if not idle:
-        decided = replace(decided, refresh=chosen_refresh(inputs, decided, upstream, described.offset))
+        refresh = chosen_refresh(inputs, decided, upstream, described.offset, others, store.storage_options)
+        decided = replace(decided, refresh=refresh)
     window = _window(upstream, inputs, described, row_count=decided.chunk.row_count)
     barrier = next_barrier(inputs, decided, window, requester=requester, now=now)
     if not others.windows:

@@ -114,6 +114,15 @@ class QueryOverSeveral(ShapedQuery):
         del rows, most
         return {}
 
+    def affected_by(self, rows: Mapping[str, int]) -> Mapping[str, float]:
+        """
+        Return how many rows of leads a changed row of an upstream affects, on average; by default, that is unknown.
+
+        :param rows: the rows of each upstream.
+        """
+        del rows
+        return {}
+
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return all columns of the upstream that leads: before the query is resolved, it may use any."""
         return tuple(available)

@@ -106,6 +106,16 @@ class RowAccount:
         others = (lead.counter.count(barrier.window(name).to_offset, ranges) for name, lead in self._further.items())
         return self.count(offset, ranges) + sum(others)
 
+    def with_changes(self, barrier: Barrier) -> int:
+        """Return the number of rows read before an epoch, with its changes; from the logs if these are exact there."""
+        offset = barrier.upstream.to_offset
+        if not barrier.completes:
+            return self._count_of_all(barrier, offset, decoded(barrier.read_before, self.rows.scan))
+        bounds = self._bounds_of_all(barrier, offset, (EVERYTHING,))
+        if bounds.at_least == bounds.at_most:
+            return bounds.at_least
+        return self._count_of_all(barrier, offset, (EVERYTHING,))
+
     def learn(self, offset: Offset, rows: int) -> None:
         """Remember the number of all of the job's rows as of an offset, which was counted without skipping any file."""
         self._counter.learn(offset, rows)
@@ -117,9 +127,13 @@ class RowAccount:
         if self.rows.units is not None or not (self.rows.has_key_positions or barrier.completes):
             # Statistics of files don't cover vnodes, and don't say which rows a query leaves out.
             return True
+        return rows in self._bounds_of_all(barrier, offset, ranges)
+
+    def _bounds_of_all(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange]) -> RowBounds:
+        """Return bounds of the number of rows of all upstreams that lead, each as of the end of its window."""
         bounds = [self.bounds(offset, ranges)]
         bounds += [lead.bounds(barrier.window(name).to_offset, ranges) for name, lead in self._further.items()]
-        return rows in RowBounds(sum(each.at_least for each in bounds), sum(each.at_most for each in bounds))
+        return RowBounds(sum(each.at_least for each in bounds), sum(each.at_most for each in bounds))
 
     def _missing(self, barrier: Barrier, offset: Offset, read: int, counted: int) -> MissingRowsError:
         differing = abs(counted - read)

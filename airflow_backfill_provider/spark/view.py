@@ -362,9 +362,7 @@ class MaterializedView:
 
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
         """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
-        if rows > MOST_KEYS or not keys:
-            return []
-        if not self._has_deletion_vectors():
+        if rows > MOST_KEYS or not keys or not self._has_deletion_vectors():
             return []
         fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
         return [key_filter(changes, {key: fields[key] for key in keys}, "view")]

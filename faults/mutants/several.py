@@ -88,4 +88,33 @@ MUTANTS = (
         ),
         spark=True,
     ),
+    Mutant(
+        name="the-lead-alone-is-a-cost",
+        breaks="An epoch that may choose does not count what changes of other upstreams affect.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/refresh.py",
+        old="for window in others.windows:\n        if window.is_wide:",
+        new="for window in others.windows:\n        if False:",
+        killers=(
+            (
+                "tests/unit/protocol/test_inject_refresh.py::"
+                "test_an_epoch_over_several_upstreams_chooses_by_what_all_of_their_changes_affect"
+            ),
+        ),
+    ),
+    Mutant(
+        name="a-whole-view-over-repeated-keys",
+        breaks="An epoch that computes the whole view takes a key that is there twice for two rows.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/epoch.py",
+        old="require_single_keys(self._tables, barrier)",
+        new="pass",
+        killers=(
+            (
+                "tests/integration/engine/test_auto_over_several.py::"
+                "test_epochs_that_compute_the_whole_view_and_those_that_join_changes_take_turns[star]"
+            ),
+        ),
+        spark=True,
+    ),
 )

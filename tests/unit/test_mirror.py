@@ -90,9 +90,6 @@ WITHOUT = {
     "shapes/joined/job_checks.py": Untested("checks of whole jobs", "tests/unit/shapes/united/test_query.py"),
     "shapes/joined/names.py": Untested("names in whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/outcome.py": Untested("checks of whole queries", "tests/unit/shapes/joined/test_query.py"),
-    "shapes/joined/over_branches.py": Untested(
-        "what queries over joins and unions share", "tests/unit/shapes/joined/test_join_query.py"
-    ),
     "shapes/joined/parts.py": Untested("values with few rules", "tests/unit/shapes/joined/test_texts.py"),
     "shapes/joined/reading.py": Untested("readings of whole queries", "tests/unit/shapes/joined/test_tree.py"),
     "shapes/joined/refusals.py": Untested("texts of refusals", "tests/unit/shapes/joined/test_query.py"),
@@ -154,6 +151,7 @@ WITHOUT = {
     "engine/inexact.py": on_spark("test_another_shape"),
     "engine/named_tables.py": on_spark("test_catalog_tables"),
     "engine/other_changes.py": on_spark("test_several_upstreams"),
+    "engine/single_keys.py": on_spark("test_auto_over_several"),
     "engine/lead_changes.py": on_spark("test_unions"),
     "engine/repeated_keys.py": on_spark("test_bad_input"),
     "engine/spark_engine.py": on_spark("test_epochs"),

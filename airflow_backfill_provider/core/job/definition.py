@@ -83,7 +83,8 @@ class BackfillJob(ViewLayout):
     :param materialized_view: the location of the materialized view's Delta table, or its full name in a catalog,
         ``catalog.schema.table``. Under the name, the view is registered in the catalog.
     :param refresh: what an epoch computes when rows changed: ``incremental``, the default, what they touch; ``full``
-        the whole view, also of queries that cannot be kept up to date otherwise; ``auto`` either, for views of groups;
+        the whole view, also of queries that cannot be kept up to date otherwise; ``auto`` either, for views of groups
+        and of several upstreams;
         see :class:`~airflow_backfill_provider.core.refresh.Refresh`.
     :param query: Spark SQL over the relation ``upstream``, of one of the registered shapes.
     :param strategy: how history is read; ``auto`` chooses when the job is created, by the statistics of the upstream's

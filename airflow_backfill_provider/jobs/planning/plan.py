@@ -64,6 +64,7 @@ class BackfillPlan(BaseModel):
     :param technique_reason: why.
     :param refresh: what an epoch with changes computes, as the job asks.
     :param break_even: from how many changed rows on computing the whole view costs less; 0 if it always does.
+    :param cost: the name of the cost from which that follows.
     :param refresh_reads: what an epoch with changes reads of a finished view's upstream.
     :param refresh_rows: how many rows of the upstream it reads again; ``None`` if only those of some groups.
     :param refresh_writes: what it writes.
@@ -97,6 +98,7 @@ class BackfillPlan(BaseModel):
     technique_reason: str = ""
     refresh: Refresh = Refresh.INCREMENTAL
     break_even: int | None = None
+    cost: str = ""
     refresh_reads: str = ""
     refresh_rows: int | None = None
     refresh_writes: str = ""
@@ -294,6 +296,7 @@ def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, 
         "technique_reason": found.reason,
         "refresh": job.refresh,
         "break_even": break_even(found.cost, outlook.rows) if found.cost else None,
+        "cost": found.cost,
         "refresh_reads": found.reads,
         "refresh_rows": outlook.rows if found.reads_all else None,
         "refresh_writes": found.writes,

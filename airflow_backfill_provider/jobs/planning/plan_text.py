@@ -81,7 +81,7 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         facts.append(("next epoch", first))
     if plan.last_epochs:
         facts.append(("afterwards", plan.last_epochs))
-    return [*facts, *_upkeep(plan), *change_facts(plan.upstreams)]
+    return [*facts, *_upkeep(plan), *change_facts(plan.upstreams, plan.refresh)]
 
 
 def _adoption(plan: BackfillPlan) -> list[tuple[str, str]]:
@@ -121,7 +121,7 @@ def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:
         again = "; a change of it computes all of these" if plan.refresh_rows is not None else ""
         facts.append(("largest unit", f"{text.rows(plan.largest_unit)}, {share}{again}"))
     if plan.break_even is not None:
-        facts.append(("break-even", described_break_even(plan.break_even, plan.rows, plan.refresh)))
+        facts.append(("break-even", described_break_even(plan.cost, plan.break_even, plan.rows, plan.refresh)))
     return facts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.refresh_cost import JOIN, basis
 from airflow_backfill_provider.jobs.planning.planned_changes import CHANGED_SHARE, PlannedChange
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream
@@ -26,12 +27,16 @@ def upstream_facts(upstreams: Mapping[str, PlannedUpstream]) -> Iterator[tuple[s
         yield name, f"{leads}{size} as of {found.offset_name} {found.version}{kept}{compared}{sent}"
 
 
-def change_facts(upstreams: Mapping[str, PlannedUpstream]) -> Iterator[tuple[str, str]]:
-    """Yield what an epoch does if 0.1 % of one upstream changes, and from where on a rebuild costs less."""
+def change_facts(upstreams: Mapping[str, PlannedUpstream], refresh: Refresh) -> Iterator[tuple[str, str]]:
+    """
+    Yield what an epoch does if 0.1 % of one upstream changes, and from where on computing the whole view costs less.
+
+    :param refresh: what the job asks for: its epochs may choose the latter, or else only a rebuild does that.
+    """
     lead = next((name for name, found in upstreams.items() if found.leads), "")
     for name, found in upstreams.items():
         if found.change is not None:
-            yield f"change of {name}", f"{_epoch(lead, name, found.change)}; {_rebuild(found.change)}"
+            yield f"change of {name}", f"{_epoch(lead, name, found.change)}; {_whole(found.change, refresh)}"
 
 
 def _epoch(lead: str, name: str, change: PlannedChange) -> str:
@@ -47,9 +52,10 @@ def _epoch(lead: str, name: str, change: PlannedChange) -> str:
     return f"if {text.percent(1 / CHANGED_SHARE)} ({text.rows(change.changed)}) change, an epoch {joined}{reads}"
 
 
-def _rebuild(change: PlannedChange) -> str:
-    if change.break_even is None:
-        return f"{basis(JOIN)}, that costs less than a rebuild even if all rows change"
-    if not change.break_even:
+def _whole(change: PlannedChange, refresh: Refresh) -> str:
+    if change.break_even == 0:
         return f"{basis(JOIN)}, computing the whole view always costs less for so few rows"
-    return f"{basis(JOIN)}, a rebuild costs less from about {text.rows(change.break_even)} on"
+    whole = "computing the whole view, which the epoch then does," if refresh is Refresh.AUTO else "a rebuild"
+    if change.break_even is None:
+        return f"{basis(JOIN)}, that costs less than {whole.partition(',')[0]} even if all rows change"
+    return f"{basis(JOIN)}, {whole} costs less from about {text.rows(change.break_even)} on"

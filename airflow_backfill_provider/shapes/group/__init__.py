@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.refresh import Refresh
+from airflow_backfill_provider.core.refresh import INCREMENTAL_OR_AUTO, Refresh
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Group(Shape):
     single_part: ClassVar[bool] = True
     whole_history: ClassVar[bool] = True
     pins_columns: ClassVar[bool] = True
-    refreshes: ClassVar[frozenset[Refresh]] = frozenset({Refresh.INCREMENTAL, Refresh.AUTO})
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO
 
     def claims(self, text: str) -> bool:
         """Return whether a query has a word of groups or windows, or calls an aggregate."""

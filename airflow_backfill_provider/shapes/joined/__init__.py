@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.refresh import INCREMENTAL_OR_AUTO, Refresh
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Join(Shape):
     name: ClassVar[str] = "join"
     has_keys: ClassVar[bool] = True
     takes_upstreams: ClassVar[bool] = True
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO
     default_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
 
     def claims(self, text: str) -> bool:

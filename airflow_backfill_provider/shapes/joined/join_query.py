@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.refresh_cost import JOIN
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches, named
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
@@ -23,6 +24,7 @@ _UPKEEP = Upkeep(
     reason="the rows of the lead that a change of any table affects are joined anew",
     reads="the changes; the tables that are joined; and all rows of the lead, if another table has changes",
     writes="the rows of affected leads that differ, in one commit",
+    cost=JOIN,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Self
 
@@ -11,6 +12,7 @@ from airflow_backfill_provider.shapes.joined.parts import Joining, Union
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery
 from airflow_backfill_provider.shapes.joined.relations import Relation, RelationColumn
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
+from airflow_backfill_provider.shapes.joined.spread import spreads
 from airflow_backfill_provider.shapes.joined.texts import Names, Reading
 from airflow_backfill_provider.shapes.joined.units import RowUnits
 from airflow_backfill_provider.shapes.queries import ColumnOrigin, QueryLineage
@@ -133,6 +135,15 @@ class QueryOverBranches(QueryOverSeveral):
         """The upstreams whose rows are looked up by their key, or told apart by it in a fan-out."""
         nodes = (node for tree in self.resolution.trees for node in tree.nodes[1:])
         return frozenset(node.relation for node in nodes if not node.how.is_filter)
+
+    def affected_by(self, rows: Mapping[str, int]) -> Mapping[str, float]:
+        """Return how many rows of leads a changed row of an upstream affects, in all branches and roles together."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for tree in self.resolution.trees:
+            found[tree.lead.relation] += 1
+            for name, spread in spreads(tree, rows, lambda _upstream, _columns: None).items():
+                found[name] += spread.mean
+        return found
 
     def used_columns(self) -> Mapping[str, Sequence[str]]:
         """Return the columns of each upstream that an epoch reads."""

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
+from airflow_backfill_provider.core.epoch.unit_work import UNIT, WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
@@ -24,6 +24,7 @@ from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
+from airflow_backfill_provider.spark.whole_view import replace_view
 
 
 class JoinWriter(ViewWriter):
@@ -111,6 +112,13 @@ class JoinWriter(ViewWriter):
                 return None if number is None else UnitWork(technique=UNIT, units=number)
         finally:
             keys.unpersist()
+
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
+        """Replace all rows of the view by the query over all rows of all upstreams."""
+        rows = self._context.read_set(barrier, with_chunk=False)
+        fresh = self._joined(rows, self._context.others_at_end(barrier))
+        replace_view(self._context.view, fresh, part, identity, barrier)
+        return UnitWork(technique=WHOLE)
 
     def _affected(
         self, changes: Changes, whole: Mapping[str, DataFrame], barrier: Barrier

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.refresh import INCREMENTAL_OR_AUTO, Refresh
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class JoinedGroups(Shape):
     whole_history: ClassVar[bool] = True
     pins_columns: ClassVar[bool] = True
     takes_upstreams: ClassVar[bool] = True
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO
 
     def claims(self, text: str) -> bool:
         """Return whether a query joins or unites relations and has a word of groups or windows, or an aggregate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_backfill_provider.core.refresh_cost import FOLD
+from airflow_backfill_provider.core.refresh_cost import FOLD, over_join
 from airflow_backfill_provider.shapes.queries import Upkeep
 
 _FOLDED = (
@@ -20,9 +20,11 @@ def upkeep_over_several(of_groups: Upkeep, *, is_global: bool) -> Upkeep:
     """
     Return how a view is kept up to date.
 
-    :param of_groups: how it would be kept over one upstream; what it costs was measured for that alone.
+    :param of_groups: how it would be kept over one upstream.
     :param is_global: whether the view is one group.
     """
     sliced = _ALL if is_global else _SLICED
     reason = of_groups.reason.partition("; refresh: full")[0]
-    return replace(of_groups, reason=reason, reads=_FOLDED if of_groups.cost == FOLD else sliced, cost="")
+    return replace(
+        of_groups, reason=reason, reads=_FOLDED if of_groups.cost == FOLD else sliced, cost=over_join(of_groups.cost)
+    )

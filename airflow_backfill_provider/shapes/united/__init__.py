@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.job.visibility import Visibility
+from airflow_backfill_provider.core.refresh import INCREMENTAL_OR_AUTO, Refresh
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Union(Shape):
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     takes_upstreams: ClassVar[bool] = True
+    refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO
 
     def claims(self, text: str) -> bool:
         """Return whether a query unites relations."""

@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.refresh_cost import JOIN
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches, named
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
@@ -24,6 +25,7 @@ _UPKEEP = Upkeep(
     reads="the changes of all upstreams; and all rows of a branch's lead, if a table that it is joined with changed",
     writes="the rows that differ, of all branches in one commit",
     reads_all=False,
+    cost=JOIN,
 )
 
 BRANCH_TYPE = "integer"

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
+from airflow_backfill_provider.core.epoch.unit_work import UNIT, WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
@@ -33,6 +33,7 @@ from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
+from airflow_backfill_provider.spark.whole_view import replace_view
 
 
 class UnionWriter(ViewWriter):
@@ -130,6 +131,12 @@ class UnionWriter(ViewWriter):
             touched = reduce(DataFrame.unionAll, units).distinct()
             number = self._replace(rows, touched, REPAIR, identity, barrier)
             return None if number is None else _work(number, None)
+
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
+        """Replace all rows of the view by the query over all rows of all upstreams."""
+        fresh = self._united(read_leads(self._context, self._query, barrier), barrier)
+        replace_view(self._context.view, fresh, part, identity, barrier)
+        return UnitWork(technique=WHOLE)
 
     def _chosen(self, barrier: Barrier) -> DataFrame:
         """Return the units that a repair names, and all those of the vnodes that it names, foreign ones included."""

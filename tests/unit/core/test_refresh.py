@@ -31,7 +31,7 @@ def test_a_query_has_the_first_shape_that_can_refresh_as_asked(query, refresh, s
 @pytest.mark.parametrize(
     ("query", "refresh", "message"),
     [
-        (ROW, Refresh.AUTO, r"refresh: auto chooses for views of groups; leave it out"),
+        (ROW, Refresh.AUTO, r"refresh: auto chooses for views of groups and of several upstreams; leave it"),
         (ROLLUP, Refresh.AUTO, r"ROLLUP.*or keep the query and set refresh: full"),
         (ROLLUP, Refresh.INCREMENTAL, r"ROLLUP.*or keep the query and set refresh: full"),
         ("SELECT id, rand() AS r FROM upstream", Refresh.AUTO, r"rand"),

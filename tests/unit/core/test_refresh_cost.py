@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.refresh_cost import (
     break_even,
     cheaper_refresh,
     described_break_even,
+    over_join,
 )
 
 
@@ -52,11 +53,30 @@ def test_what_was_chosen_does_cost_less(technique, rows, changes):
 
 
 def test_the_break_even_in_words():
-    assert described_break_even(100, 4_000, Refresh.INCREMENTAL) == (
+    assert described_break_even("fold", 100, 4_000, Refresh.INCREMENTAL) == (
         "by the benchmark, computing the whole view costs less if more than about 100 rows (2.5 %) change between two "
         "epochs; refresh: auto chooses for each epoch"
     )
-    assert described_break_even(100, 4_000, Refresh.AUTO).endswith("between two epochs; each epoch chooses")
+    assert described_break_even("fold", 100, 4_000, Refresh.AUTO).endswith("between two epochs; each epoch chooses")
     always = "by the benchmark, computing the whole view always costs less for 10 rows: "
-    assert described_break_even(0, 10, Refresh.INCREMENTAL) == always + "set refresh: full, or auto"
-    assert described_break_even(0, 10, Refresh.AUTO) == always + "each epoch does that"
+    assert described_break_even("fold", 0, 10, Refresh.INCREMENTAL) == always + "set refresh: full, or auto"
+    assert described_break_even("fold", 0, 10, Refresh.AUTO) == always + "each epoch does that"
+
+
+def test_what_is_only_estimated_says_so_and_counts_the_rows_that_are_joined_anew():
+    """Groups over a join cost what their two stages do, in rows of a statement that has both stages, too."""
+    join, groups = EPOCH_COSTS["join"], EPOCH_COSTS["slice"]
+    both = EPOCH_COSTS[over_join("slice")]
+    assert (both.fixed, both.row, both.change) == (
+        (join.fixed + groups.fixed) / 2,
+        (join.row + groups.row) / 2,
+        (join.change + groups.change) / 2,
+    )
+    limit = break_even("join", 20_000_000)
+    assert cheaper_refresh("join", rows=20_000_000, changes=1).reason == (
+        f"by an estimate, about 1 row would be joined anew, and below {limit:,} rows a join costs less"
+    )
+    assert described_break_even(over_join("slice"), 100, 4_000, Refresh.AUTO) == (
+        "by an estimate, computing the whole view costs less if more than about 100 rows (2.5 %) are joined anew "
+        "between two epochs; each epoch chooses"
+    )

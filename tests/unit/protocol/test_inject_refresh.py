@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
+from airflow_backfill_provider.core import refresh_cost
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, ChangeFeedGapError
-from airflow_backfill_provider.core.refresh import ASKED_FOR
+from airflow_backfill_provider.core.refresh import ASKED_FOR, PinnedRefresh
+from airflow_backfill_provider.core.refresh_cost import EpochCost
 from tests.property.backfilling import Backfilling
+from tests.shop import Shop
 from tests.unit.protocol.inject_helpers import clean_up, over
 
 
@@ -86,3 +89,25 @@ def test_a_job_that_does_not_ask_has_nothing_new_in_its_records(lake):
     made.orders.add(1)
     assert "refresh" not in made.inject().model_dump(mode="json")
     assert "refresh" not in made.job.definition()
+
+
+def test_an_epoch_over_several_upstreams_chooses_by_what_all_of_their_changes_affect(tmp_path, monkeypatch):
+    """Fourteen orders of four customers: by an estimate, each of two new ones affects 3.5 orders."""
+    monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "join", EpochCost(fixed=0, row=0, change=2))
+    shop = Shop(tmp_path, strategy="snapshot", refresh="auto")
+    shop.commit("orders", 1.5, {"id": list(range(3, 13)), "customer": [1, 2] * 5})
+    shop.create()
+    while shop.ask().barrier is not None:
+        shop.epoch()
+    shop.order(3, 13)
+    shop.now = 4
+    barrier = shop.epoch()
+    assert barrier.refresh == PinnedRefresh(
+        whole=False, reason="by an estimate, about 1 row would be joined anew, and below 7 rows a join costs less"
+    )
+    shop.order(5, 14)
+    shop.commit("customers", 5, {"id": [3, 4], "name": ["c", "d"]})
+    shop.now = 6
+    barrier = shop.epoch()
+    assert barrier.computes_whole
+    assert barrier.warnings == (), "the epoch does what a warning would ask for"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs.planning.planned_changes import PlannedChange
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream
@@ -41,7 +42,7 @@ def test_a_change_of_each():
         "shops": upstream("shops", 20, change(1, 1, {}, 0)),
         "unknown": upstream("unknown", 20),
     }
-    assert list(change_facts(found)) == [
+    assert list(change_facts(found, Refresh.INCREMENTAL)) == [
         (
             "change of orders",
             "if 0.1 % (20 rows) change, an epoch joins these anew, and reads all of customers (2,000 rows); by an "
@@ -63,4 +64,10 @@ def test_a_change_of_each():
             "if 0.1 % (1 row) change, an epoch joins about 1 row of orders anew; by an estimate, computing the whole "
             "view always costs less for so few rows",
         ),
+    ]
+    assert [said.rpartition("; by an estimate, ")[2] for _, said in change_facts(found, Refresh.AUTO)] == [
+        "computing the whole view, which the epoch then does, costs less from about 900 rows on",
+        "computing the whole view, which the epoch then does, costs less from about 90 rows on",
+        "that costs less than computing the whole view even if all rows change",
+        "computing the whole view always costs less for so few rows",
     ]

@@ -1,0 +1,44 @@
+"""
+Keys that must identify a row, of several upstreams.
+
+An epoch that applies changes looks for a second row among the keys that changed. One that computes the whole view reads
+no changes, so it looks among all keys of the upstreams that have any.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.shapes import resolved_query_of
+from airflow_backfill_provider.shapes.several import QueryOverSeveral
+from airflow_backfill_provider.spark.job_rows import JobRows
+
+
+def require_single_key(rows: JobRows, found: DataFrame) -> None:
+    """
+    Refuse rows of an upstream of which several have one key.
+
+    :raises DuplicateKeyError: if any have.
+    """
+    if not rows.reader.keys_are_unique and rows.has_several(found):
+        raise rows.duplicates()
+
+
+def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
+    """
+    Refuse keys that are there several times as of the ends of the windows, of all upstreams that have changes.
+
+    :raises DuplicateKeyError: with the upstream.
+    """
+    query, changed = resolved_query_of(tables.settings), barrier.changed_others
+    if not isinstance(query, QueryOverSeveral):
+        return
+    relied_on = {name: other.rows for name, other in tables.others.items() if name in query.keyed and name in changed}
+    if tables.writer.replaces_leads:
+        relied_on |= {name: lead.rows for name, lead in tables.further.items() if name in changed}
+        if barrier.lead_has_changes:
+            relied_on[tables.settings.definition.lead_name] = tables.job_rows
+    for name, rows in relied_on.items():
+        require_single_key(rows, rows.at(barrier.window(name).to_offset))
