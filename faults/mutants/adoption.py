@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import ADOPTABLE, ADOPTION, ADOPTION_FIELDS, COPIED_FILES
+from faults.mutants.killers import ADOPTABLE, ADOPTED_VIEWS, ADOPTION, ADOPTION_FIELDS, COPIED_FILES
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -78,5 +78,15 @@ MUTANTS = (
         old='entry.get("deletionVector") or partition_values(entry)',
         new='entry.get("deletionVector")',
         killers=(f"{COPIED_FILES}::test_files_without_all_columns_are_not_copied",),
+    ),
+    Mutant(
+        name="write-during-an-adoption-unseen",
+        breaks="What something else writes between the comparison and the adoption of a table stays in the view.",
+        invariant="I6",
+        file="airflow_backfill_provider/spark/adoption.py",
+        old="        if commit is None or not (is_harmless(commit) or creates(commit, identity)):\n",
+        new="        if commit is None:\n",
+        killers=(f"{ADOPTED_VIEWS}::test_what_something_else_writes_while_a_table_is_adopted_is_found_and_repaired",),
+        spark=True,
     ),
 )

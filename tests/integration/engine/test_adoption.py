@@ -69,7 +69,6 @@ def test_an_existing_table_becomes_the_view_and_follows_the_upstream_from_as_of(
     assert numbers.create(**fields).incarnation == settings.incarnation
 
 
-@pytest.mark.exhaustive
 def test_what_something_else_writes_while_a_table_is_adopted_is_found_and_repaired(numbers: Lakehouse) -> None:
     """The comparison does not cover it, and it is older than what an epoch checks."""
     fields = nightly(numbers, "in place")
