@@ -118,9 +118,7 @@ class BackfillJob(ViewLayout):
 
     name: JobName
     upstream: UpstreamField
-    upstreams: Annotated[dict[StrictStr, UpstreamField], Field(exclude_if=lambda given: not given)] = Field(
-        default_factory=dict
-    )
+    upstreams: Annotated[dict[StrictStr, UpstreamField], Field(exclude_if=lambda given: not given)] = {}
     lead: Annotated[StrictStr, Field(exclude_if=lambda lead: not lead)] = ""
     materialized_view: StrictStr
     view_path: Annotated[StrictStr, Field(exclude_if=lambda path: not path)] = ""
