@@ -118,7 +118,9 @@ class BackfillJob(ViewLayout):
 
     name: JobName
     upstream: UpstreamField
-    upstreams: Annotated[dict[StrictStr, UpstreamField], Field(exclude_if=lambda given: not given)] = {}
+    upstreams: Annotated[dict[StrictStr, UpstreamField], Field(exclude_if=lambda given: not given)] = Field(
+        default_factory=dict
+    )
     lead: Annotated[StrictStr, Field(exclude_if=lambda lead: not lead)] = ""
     materialized_view: StrictStr
     view_path: Annotated[StrictStr, Field(exclude_if=lambda path: not path)] = ""
@@ -391,9 +393,5 @@ class BackfillJob(ViewLayout):
             raise InvalidJobError(f"{path}: {error}") from None
 
     def definition(self) -> dict[str, Any]:
-        """
-        Return the fields in which two definitions of the same job must agree, ready for JSON.
-
-        Those in :data:`INITIAL_SETTINGS` are left out because they only initialize the job's settings.
-        """
+        """Return the fields in which two definitions of one job must agree, ready for JSON: all but settings."""
         return self.model_dump(mode="json", exclude=set(INITIAL_SETTINGS))
