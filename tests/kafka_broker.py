@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from demo.kafka.broker import Broker, Listener, Quorum
 from tests.ports import free_port
@@ -88,6 +89,14 @@ class KafkaBroker(Broker):
         config = {setting.replace("_", "."): value for setting, value in settings.items()}
         admin = self.admin()
         admin.create_topics([NewTopic(name, config=config, **topic)])[name].result(START_SECONDS)
+        # The controller has made it before the broker knows of it.
+        known = Retrying(
+            retry=retry_if_exception_type(KafkaException),
+            stop=stop_after_delay(START_SECONDS),
+            wait=wait_fixed(0.05),
+            reraise=True,
+        )
+        known(lambda: admin.describe_topics(TopicCollection([name]))[name].result(START_SECONDS))
 
     def delete_topic(self, name: str) -> None:
         admin = self.admin()
