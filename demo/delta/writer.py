@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
 from demo.delta.table import append_orders
-from demo.orders_writer import OrdersWriter, Span, Widths, write_until_stopped
+from demo.orders_writer import OrdersWriter, Span, Widths, Writer, write_until_stopped
 
 WIDTHS = Widths(inserted=60, updated=150, deleted=40, rekeyed=30)
 """A commit costs about the same for one row and for many."""
@@ -75,15 +75,26 @@ def _newest_orders(table: DeltaTable) -> dict[str, int]:
 
 def main() -> None:
     """Read the arguments and write."""
-    parser = argparse.ArgumentParser(description="Keep a demo's orders table changing, until Ctrl-C.")
-    parser.add_argument("table")
+    run_writer("Keep a demo's orders table changing, until Ctrl-C.", ("table",), DeltaWriter)
+
+
+def run_writer(description: str, tables: Sequence[str], writer: Callable[..., Writer]) -> None:
+    """
+    Read the arguments of a program that keeps Delta tables changing, and write.
+
+    :param tables: the names of the arguments that are locations of tables.
+    :param writer: makes the writer from these locations and a seed.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    for table in tables:
+        parser.add_argument(table)
     parser.add_argument("--commits", type=int, help="stop after this number of commits")
     parser.add_argument("--pause", type=float, default=0.5, metavar="SECONDS", help="seconds between two commits")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument("--report", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     done = write_until_stopped(
-        DeltaWriter(arguments.table, arguments.seed),
+        writer(*(getattr(arguments, table) for table in tables), arguments.seed),
         commits=arguments.commits,
         pause=lambda: arguments.pause,
         report=arguments.report,

@@ -7,19 +7,15 @@ leave, come back or get another name, and a few give a country another name, whi
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 from deltalake import DeltaTable, QueryBuilder
 
 from airflow_backfill_provider.applications.spark_settings import storage_options_from_environment
-from demo.delta.writer import DeltaWriter
+from demo.delta.writer import DeltaWriter, run_writer
 from demo.orders import CUSTOMERS
-from demo.orders_writer import Report, write_until_stopped
+from demo.orders_writer import Report
 from demo.star.tables import CODES, COUNTRIES, append_customers, make_customers
 
 WIDTH = 20
@@ -112,21 +108,9 @@ class StarWriter:
 
 def main() -> None:
     """Read the arguments and write."""
-    parser = argparse.ArgumentParser(description="Keep the tables of the demo's star changing, until Ctrl-C.")
-    for table in ("orders", "customers", "countries"):
-        parser.add_argument(table)
-    parser.add_argument("--commits", type=int, help="stop after this number of commits")
-    parser.add_argument("--pause", type=float, default=0.5, metavar="SECONDS", help="seconds between two commits")
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    parser.add_argument("--report", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    done = write_until_stopped(
-        StarWriter(arguments.orders, arguments.customers, arguments.countries, arguments.seed),
-        commits=arguments.commits,
-        pause=lambda: arguments.pause,
-        report=arguments.report,
+    run_writer(
+        "Keep the tables of the demo's star changing, until Ctrl-C.", ("orders", "customers", "countries"), StarWriter
     )
-    print(", ".join(f"{name} {count}" for name, count in asdict(done).items()))
 
 
 if __name__ == "__main__":
