@@ -50,8 +50,61 @@ _WHOLE_VIEW = Upkeep(
 )
 
 
+class QueryOfWholeView(ShapedQuery):
+    """What queries whose views are computed whole have in common: it is not known what their words stand for."""
+
+    reads: tuple[Reading, ...]
+    """Where it reads an upstream."""
+
+    words: frozenset[str]
+    """All words of the query, lower-cased; all used columns are among them, unless a star is."""
+
+    has_star: bool
+    """Whether it may use columns that it does not name."""
+
+    aggregates: bool
+    """Whether a value may be computed from several rows."""
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the query may rename columns in subqueries; taken for true, because it may have any form."""
+        return True
+
+    def used(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return those of an upstream's columns that the query may use, in their order."""
+        return tuple(name for name in available if self.has_star or name.lower() in self.words)
+
+    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
+        """Return all columns with floating-point numbers, if anything is computed from several rows."""
+        return frozenset(columns) if self.aggregates else frozenset()
+
+    def text_with(self, relations: Sequence[tuple[str, str]]) -> str:
+        """
+        Return the query over other relations.
+
+        :param relations: for each of :attr:`reads`, the relation to read there, and what the query calls it; both are
+            quoted here.
+        """
+        text = self.text
+        places = zip(self.reads, relations, strict=True)
+        for read, (relation, name) in sorted(places, key=lambda place: place[0].start, reverse=True):
+            named = "" if read.is_named else f" AS {quote(name)}"
+            text = f"{text[: read.start]}{quote(relation)}{named}{text[read.end :]}"
+        return text
+
+    def units(self, settings: JobSettings, *, by_key: bool) -> Units:
+        """Return that the whole view is one unit."""
+        del settings, by_key
+        return Units(order=KeyOrder(()), outputs=(), hashed=None)
+
+    def holds_distribution_key(self, settings: JobSettings) -> bool:
+        """Return that no unit has a vnode of the upstream."""
+        del settings
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class FullQuery(ShapedQuery):
+class FullQuery(QueryOfWholeView):
     """
     A query whose view is computed whole.
 
@@ -74,14 +127,9 @@ class FullQuery(ShapedQuery):
 
     plan_nodes: ClassVar[Collection[str]] = OF_SEVERAL_READINGS
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether the query may rename columns in subqueries; taken for true, because it may have any form."""
-        return True
-
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the upstream's columns that the query may use, in the upstream's order."""
-        return tuple(name for name in available if self.has_star or name.lower() in self.words)
+        return self.used(available)
 
     def require_names(self, available: Sequence[str]) -> None:
         """
@@ -108,10 +156,6 @@ class FullQuery(ShapedQuery):
         del created
         return _WHOLE_VIEW
 
-    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
-        """Return all columns with floating-point numbers, if anything is computed from several rows."""
-        return frozenset(columns) if self.aggregates else frozenset()
-
     def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str] = ()) -> str:
         """
         Return the query over another relation.
@@ -121,21 +165,7 @@ class FullQuery(ShapedQuery):
         :param upstream_names: the names that a star may stand for; not used.
         """
         del key, upstream_names
-        text = self.text
-        for read in sorted(self.reads, key=lambda read: read.start, reverse=True):
-            named = "" if read.is_named else f" AS {quote(RELATION)}"
-            text = f"{text[: read.start]}{quote(relation)}{named}{text[read.end :]}"
-        return text
-
-    def units(self, settings: JobSettings, *, by_key: bool) -> Units:
-        """Return that the whole view is one unit."""
-        del settings, by_key
-        return Units(order=KeyOrder(()), outputs=(), hashed=None)
-
-    def holds_distribution_key(self, settings: JobSettings) -> bool:
-        """Return that no unit has a vnode of the upstream."""
-        del settings
-        return True
+        return self.text_with([(relation, RELATION)] * len(self.reads))
 
 
 @lru_cache(maxsize=256)
@@ -157,13 +187,12 @@ def check_full_query(text: str) -> FullQuery:
         reads = tuple(Reading(*level.reads) for level in levels if level.reads is not None)
     refuse_functions(query.tokens, trees)
     refuse_moving_names(query.tokens)
-    named = {name.lower() for name in identifier_clauses(query.tokens)}
     return FullQuery(
         text=query.text,
         reads=reads,
-        words=frozenset({token.text.lower() for token in query.tokens} | named),
+        words=words_of(query),
         has_star=any(map(has_star, trees)),
-        aggregates=any(called[-1] in AGGREGATES for _, called in called_functions(query.tokens)),
+        aggregates=has_aggregates(query),
         levels=levels or (),
         steps=None if levels is None else steps_of(levels),
     )
@@ -190,3 +219,14 @@ def has_star(tree: exp.Query) -> bool:
     joins = any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join))
     stars = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
     return joins or stars or tree.find(exp.Pivot) is not None
+
+
+def words_of(query: QueryText) -> frozenset[str]:
+    """Return all words of a query, lower-cased, also those in ``IDENTIFIER('…')``."""
+    named = {name.lower() for name in identifier_clauses(query.tokens)}
+    return frozenset({token.text.lower() for token in query.tokens} | named)
+
+
+def has_aggregates(query: QueryText) -> bool:
+    """Return whether a query calls a function that computes a value from several rows."""
+    return any(called[-1] in AGGREGATES for _, called in called_functions(query.tokens))

@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
-from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.epoch.unit_work import WHOLE
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.sql import RELATION, quote
-from airflow_backfill_provider.core.scan.keys import KeyOrder
+from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.shapes.full.functions import refuse_functions
 from airflow_backfill_provider.shapes.full.orders import refuse_order
-from airflow_backfill_provider.shapes.full.query import has_star
+from airflow_backfill_provider.shapes.full.query import QueryOfWholeView, has_aggregates, has_star, words_of
 from airflow_backfill_provider.shapes.full.reading import NamedReading, named_readings, refuse_moving_names, tree_of
-from airflow_backfill_provider.shapes.functions import AGGREGATES, called_functions, identifier_clauses
-from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, SUBQUERY, Units, Upkeep
+from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, SUBQUERY, Upkeep
 from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, Tables
 
@@ -35,7 +32,7 @@ _WHOLE_VIEW = Upkeep(
 
 
 @dataclass(frozen=True, slots=True)
-class FullQueryOverSeveral(QueryOverSeveral):
+class FullQueryOverSeveral(QueryOfWholeView, QueryOverSeveral):
     """
     A query over several upstreams whose view is computed whole.
 
@@ -66,21 +63,13 @@ class FullQueryOverSeveral(QueryOverSeveral):
             found.setdefault(read.name.lower(), read.name)
         return tuple(found.values())
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether the query may rename columns in subqueries; taken for true, because it may have any form."""
-        return True
-
     def resolved(self, tables: Tables) -> FullQueryOverSeveral:
         """Return the query with the columns of its tables."""
         return replace(self, tables=tuple((name, tuple(table.types)) for name, table in tables.items()))
 
     def used_columns(self) -> Mapping[str, Sequence[str]]:
         """Return the columns of each upstream that the query may use."""
-        return {
-            name: tuple(column for column in columns if self.has_star or column.lower() in self.words)
-            for name, columns in self.tables
-        }
+        return {name: self.used(columns) for name, columns in self.tables}
 
     def images(self) -> Mapping[str, Sequence[str]]:
         """Return none: no change is read."""
@@ -100,10 +89,6 @@ class FullQueryOverSeveral(QueryOverSeveral):
         del created
         return _WHOLE_VIEW
 
-    def inexact(self, columns: Sequence[str]) -> frozenset[str]:
-        """Return all columns with floating-point numbers, if anything is computed from several rows."""
-        return frozenset(columns) if self.aggregates else frozenset()
-
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """
         Return the query over other relations.
@@ -112,21 +97,7 @@ class FullQueryOverSeveral(QueryOverSeveral):
         :param others: the relations to read as the other upstreams, by their names.
         """
         relations = {name.lower(): others.get(name, lead) for name, _ in self.tables}
-        text = self.text
-        for read in sorted(self.reads, key=lambda read: read.start, reverse=True):
-            named = "" if read.is_named else f" AS {quote(read.name)}"
-            text = f"{text[: read.start]}{quote(relations[read.name.lower()])}{named}{text[read.end :]}"
-        return text
-
-    def units(self, settings: JobSettings, *, by_key: bool) -> Units:
-        """Return that the whole view is one unit."""
-        del settings, by_key
-        return Units(order=KeyOrder(()), outputs=(), hashed=None)
-
-    def holds_distribution_key(self, settings: JobSettings) -> bool:
-        """Return that no unit has a vnode of the upstream."""
-        del settings
-        return True
+        return self.text_with([(relations[read.name.lower()], read.name) for read in self.reads])
 
 
 @lru_cache(maxsize=256)
@@ -156,9 +127,7 @@ def check_full_query_over_several(text: str) -> FullQueryOverSeveral:
     return FullQueryOverSeveral(
         text=query.text,
         reads=reads,
-        words=frozenset(
-            {token.text.lower() for token in query.tokens} | {name.lower() for name in identifier_clauses(query.tokens)}
-        ),
+        words=words_of(query),
         has_star=has_star(tree),
-        aggregates=any(called[-1] in AGGREGATES for _, called in called_functions(query.tokens)),
+        aggregates=has_aggregates(query),
     )
