@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare
 from airflow_backfill_provider.engine.tables import TableOpener
+from airflow_backfill_provider.sources.shared.by_key import has_several
 from airflow_backfill_provider.spark.job_rows import JobRows
 
 _OF_PACKAGE = "__"
@@ -90,10 +89,7 @@ def _require_columns(expected: StructType, found: StructType, location: str) -> 
 
 def _require_distinct(table: DataFrame, key: Sequence[str], location: str) -> None:
     """Refuse a table in which several rows have one key of the view."""
-    if not key:
-        return
-    counted = table.groupBy(*(F.col(quote(name)) for name in key)).agg(F.count(F.lit(1)).alias("__rows"))
-    if counted.filter(F.col("__rows") > 1).head(1):
+    if key and has_several(table, key):
         raise MaterializedViewError(
             f"backfill_from: {location} has several rows with the same {', '.join(key)}, which is the view's key; "
             "remove the repeated rows, or correct upstream.key"

@@ -26,7 +26,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.scan import with_key
 from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
-from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.by_key import column, has_several
 from airflow_backfill_provider.spark.created_types import as_created
 from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping
 from airflow_backfill_provider.spark.row_units import RowUnits, with_units
@@ -317,9 +317,7 @@ class JobRows:
 
     def has_several(self, rows: DataFrame) -> bool:
         """Return whether several rows have the same key."""
-        count = self.own.named("rows")
-        counted = rows.groupBy(*map(column, self.key.names)).agg(F.count("*").alias(count))
-        return bool(counted.filter(F.col(count) > 1).head(1))
+        return has_several(rows, self.key.names)
 
     def duplicates(self) -> DuplicateKeyError:
         """Return the error for a key that does not identify the rows."""

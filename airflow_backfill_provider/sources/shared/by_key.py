@@ -45,6 +45,13 @@ def with_keys(rows: DataFrame, keys: DataFrame, names: Sequence[str]) -> DataFra
     return _joined(rows, keys, names, "left_semi")
 
 
+def has_several(rows: DataFrame, names: Sequence[str]) -> bool:
+    """Return whether several rows have the same key."""
+    count = own_columns(rows.columns).named("rows")
+    counted = rows.groupBy(*map(column, names)).agg(F.count("*").alias(count))
+    return bool(counted.filter(F.col(count) > 1).head(1))
+
+
 def _joined(rows: DataFrame, keys: DataFrame, names: Sequence[str], how: str) -> DataFrame:
     others = keys.toDF(*own_columns(rows.columns).numbered("other", len(names)))
     same = [column(name).eqNullSafe(F.col(other)) for name, other in zip(names, others.columns, strict=True)]
