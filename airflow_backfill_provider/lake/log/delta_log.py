@@ -168,7 +168,7 @@ class DeltaLog:
             self.files()
             return [self._listing.written.get(version) for version in versions]
         with storage_errors(self.location):
-            found = self.storage.get_file_info([_path_of(version) for version in versions])
+            found = self.storage.get_file_info([commit_path(version) for version in versions])
         return [None if info.type == arrow_fs.FileType.NotFound else Written.alone(info) for info in found]
 
     def as_listed(self, version: int) -> Written | None:
@@ -184,7 +184,7 @@ class DeltaLog:
         """Return one commit, ``None`` if its file does not exist."""
         with log_errors(self.location):
             actions = self.actions(version)
-            return None if actions is None else _parse(version, actions, lambda: self._modified(_path_of(version)))
+            return None if actions is None else _parse(version, actions, lambda: self._modified(commit_path(version)))
 
     def actions(self, version: int) -> list[dict[str, dict[str, Any]]] | None:
         """Return the entries of one commit, each by its kind; ``None`` if its file does not exist."""
@@ -255,7 +255,7 @@ class DeltaLog:
 
         :raises FileNotFoundError: if it does not exist.
         """
-        path, known = _path_of(version), self._listing.written.get(version)
+        path, known = commit_path(version), self._listing.written.get(version)
         if is_local(self.location) or known is None or (known.size or 0) > LARGEST:
             with self.storage.open_input_file(path) as file:
                 yield from BufferedReader(file)
@@ -306,7 +306,8 @@ def changes_rows(kind: str, content: Mapping[str, object]) -> bool:
     return kind == "cdc" or (kind in {"add", "remove"} and bool(content.get("dataChange", True)))
 
 
-def _path_of(version: int) -> str:
+def commit_path(version: int) -> str:
+    """Return the path of a commit's file in the table's folder."""
     return f"_delta_log/{version:020d}.json"
 
 

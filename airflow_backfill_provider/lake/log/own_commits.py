@@ -20,6 +20,9 @@ from deltalake.transaction import AddAction
 from airflow_backfill_provider.lake.log.uncommitted import LOG
 from airflow_backfill_provider.lake.store.storage import storage_errors
 
+ENGINE = "airflow-backfill-provider"
+"""What a commit of this package names as its writer."""
+
 
 def commit_append(
     location: str, version: int, files: Iterable[AddAction], *, transaction: tuple[str, int], user_metadata: str
@@ -34,23 +37,31 @@ def commit_append(
     :raises CommitFailedError: if the table has the version already.
     :raises StorageUnavailableError: if its storage does not answer.
     """
-    now = time.time_ns() // 1_000_000
-    name, number = transaction
     info = {
-        "timestamp": now,
+        "timestamp": milliseconds(),
         "operation": "WRITE",
         "operationParameters": {"mode": "Append", "partitionBy": "[]"},
         "readVersion": version - 1,
         "isBlindAppend": True,
         "userMetadata": user_metadata,
-        "engineInfo": "airflow-backfill-provider",
+        "engineInfo": ENGINE,
     }
     lines: list[Mapping[str, object]] = [
         {"commitInfo": info},
-        {"txn": {"appId": name, "version": number, "lastUpdated": now}},
+        transaction_entry(*transaction),
         *({"add": _added(file)} for file in files),
     ]
     write_commit(location, version, lines)
+
+
+def transaction_entry(name: str, version: int) -> dict[str, dict[str, object]]:
+    """Return the entry of an application's transaction."""
+    return {"txn": {"appId": name, "version": version, "lastUpdated": milliseconds()}}
+
+
+def milliseconds() -> int:
+    """Return the present time as the log has it."""
+    return time.time_ns() // 1_000_000
 
 
 def write_commit(location: str, version: int, lines: Iterable[Mapping[str, object]]) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -32,11 +31,10 @@ from airflow_backfill_provider.core.errors import EpochFailedError, StorageUnava
 from airflow_backfill_provider.core.scan.decimals import digits_of
 from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
-from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog, commit_path
 from airflow_backfill_provider.lake.log.log_state import WITH_STATISTICS, Action, log_state
-from airflow_backfill_provider.lake.log.own_commits import write_commit
+from airflow_backfill_provider.lake.log.own_commits import ENGINE, milliseconds, transaction_entry, write_commit
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable, plain_table
-from airflow_backfill_provider.lake.log.uncommitted import LOG
 from airflow_backfill_provider.lake.log.written_statistics import statistics_of
 from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
 
@@ -115,19 +113,19 @@ def _replace(
     found = _touched(location, version, replacement.places)
     if found is None:
         return False
-    new, log = _NewFiles(Path(location)), Path(location, LOG)
+    new = _NewFiles(Path(location))
     committed: bool | None = None
     try:
         actions = [
             _info(replacement, version, transaction),
-            _transaction(transaction),
+            transaction_entry(transaction.name, transaction.version),
             *new.of(replacement, found, expected),
         ]
         reached(CrashPoint.BEFORE_FILES_COMMIT)
         committed = _commit(location, version + 1, actions)
     finally:
         # After an error the commit may be there all the same, and needs its files.
-        if committed is False or (committed is None and not (log / _name_of(version + 1)).exists()):
+        if committed is False or (committed is None and not Path(location, commit_path(version + 1)).exists()):
             new.remove()
     if committed and expected.for_deltalake:
         table.update_incremental()
@@ -192,7 +190,7 @@ class _NewFiles:
 
     def of(self, replacement: Replacement, touched: list[_File], table: PlainTable) -> Iterator[Action]:
         """Write the files, and yield the entries of the log."""
-        now, schema = _now(), pa.schema([(field["name"], _arrow_type(field["type"])) for field in table.fields])
+        now, schema = milliseconds(), pa.schema([(field["name"], _arrow_type(field["type"])) for field in table.fields])
         gone, come = replacement.removed.cast(schema), replacement.written.cast(schema)
         kept = {file.entry["path"]: file.hidden for file in touched if len(file.hidden) < file.rows}
         vectors: Mapping[str, Any] = {}
@@ -261,16 +259,6 @@ def _with_vector(entry: Action, vector: Mapping[str, Any]) -> Action:
     }
 
 
-def _transaction(transaction: AppendTransaction) -> Action:
-    return {
-        "txn": {
-            "appId": transaction.name,
-            "version": transaction.version,
-            "lastUpdated": _now(),
-        }
-    }
-
-
 def _info(replacement: Replacement, version: int, transaction: AppendTransaction) -> Action:
     metrics = {
         "numTargetRowsDeleted": str(replacement.removed.num_rows),
@@ -278,7 +266,7 @@ def _info(replacement: Replacement, version: int, transaction: AppendTransaction
     }
     return {
         "commitInfo": {
-            "timestamp": _now(),
+            "timestamp": milliseconds(),
             "operation": "MERGE",
             "operationParameters": {},
             "readVersion": version,
@@ -286,22 +274,14 @@ def _info(replacement: Replacement, version: int, transaction: AppendTransaction
             "isBlindAppend": False,
             "operationMetrics": metrics,
             "userMetadata": transaction.user_metadata,
-            "engineInfo": "airflow-backfill-provider",
+            "engineInfo": ENGINE,
             "txnId": str(uuid.uuid4()),
         }
     }
 
 
-def _now() -> int:
-    return int(time.time() * 1000)
-
-
 def _arrow_type(kind: str) -> pa.DataType:
     return _TYPES[kind] if kind in _TYPES else pa.decimal128(*digits_of(kind))
-
-
-def _name_of(version: int) -> str:
-    return f"{version:020d}.json"
 
 
 def _commit(location: str, version: int, actions: list[Action]) -> bool:

@@ -150,8 +150,7 @@ class RowTrace:
         :param after: only later commits are looked at.
         :returns: ``None`` if none of the newest commits did, as far as their files are still there.
         """
-        versions = [version for version in self._log.versions() if after < version <= self.version]
-        for version in reversed(versions[-MOST_VERSIONS:]):
+        for version in self._newest(after):
             if self._removes(version, key):
                 return commit_facts(self._log, version, is_certain=True)
         return None
@@ -162,8 +161,7 @@ class RowTrace:
 
         :returns: ``None`` if none of the newest commits did, as far as their files are still there.
         """
-        versions = [version for version in self._log.versions() if after < version <= self.version]
-        for version in reversed(versions[-MOST_VERSIONS:]):
+        for version in self._newest(after):
             actions = self._log.actions(version) or []
             changed = [path for kind in ("add", "remove") for path in files_of(actions, kind, changes_rows)]
             if any(self._has(path, key) for path in files_of(actions, "cdc") or changed):
@@ -181,6 +179,11 @@ class RowTrace:
         found = {name: stored.column(name)[row.index].as_py() for name in stored.column_names}
         partition = self._files.partition_values(row.path)
         return {name.lower(): partition.get(name, found.get(name)) for name in names}
+
+    def _newest(self, after: int) -> Iterator[int]:
+        """Return the newest versions after one, up to that of this trace, the newest first."""
+        versions = [version for version in self._log.versions() if after < version <= self.version]
+        return reversed(versions[-MOST_VERSIONS:])
 
     def _find_in(self, path: str, key: Position, mask: pa.Array | None) -> list[FoundRow]:
         keys = self._files.keys(self._order).read(FileStatistics(path=path, row_count=0))
