@@ -56,7 +56,7 @@ MUTANTS = (
         file=_ROWS,
         old="relies_on_key: ClassVar[bool] = True",
         new="relies_on_key: ClassVar[bool] = False",
-        killers=(f"{JOINED_GROUPS}::test_a_key_that_is_there_twice_is_refused_before_anything_is_written",),
+        killers=(_FOLLOWED,),
         spark=True,
     ),
     Mutant(

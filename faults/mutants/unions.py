@@ -100,7 +100,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/lead_changes.py",
         old="    if found.measured.some_appeared:\n",
         new="    if found.measured.some_appeared and found.measured.some_doubtful:\n",
-        killers=(f"{_ON_SPARK}::test_a_key_of_any_branch_that_is_there_twice_is_refused[paris]",),
+        killers=(f"{_ON_SPARK}::test_a_key_of_any_branch_that_is_there_twice_is_refused",),
         spark=True,
     ),
     Mutant(
@@ -110,7 +110,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/epoch.py",
         old="must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads",
         new="must_be_single = repairs or rows.key_spans_vnodes",
-        killers=(f"{_ON_SPARK}::test_a_key_of_any_branch_that_is_there_twice_is_refused[berlin]",),
+        killers=(f"{_ON_SPARK}::test_a_key_of_any_branch_that_is_there_twice_is_refused",),
         spark=True,
     ),
     Mutant(

@@ -38,7 +38,7 @@ def die_at_each(lakehouse: Lakehouse, *points: CrashPoint) -> None:
 
 def make_orders(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream(COLUMNS)
-    lakehouse.sql(
+    lakehouse.change(
         "INSERT INTO {upstream} SELECT id, concat('c', id % 5), concat('p', id % 3), "
         "CAST(id % 4 AS INT), TIMESTAMP_NTZ'2026-01-30 00:00:00' + make_dt_interval(id) FROM range(40)"
     )
@@ -50,24 +50,22 @@ def truth(query: str) -> str:
 
 def assert_follows(orders: Lakehouse, query: str, *, gone: str) -> None:
     """
-    Finish a job, change its upstream twice, and kill attempts; after every epoch the view is the query.
+    Finish a job, change its upstream twice, and kill an attempt; after every epoch the view is the query.
 
     :param gone: the condition of the rows that go first.
     """
-    orders.sql("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
+    orders.change("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
     orders.finish()
     orders.assert_equals_query(truth(query))
-    orders.sql(f"DELETE FROM {{upstream}} WHERE {gone}")
-    orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
-    orders.sql("UPDATE {upstream} SET id = 95, product = 'p9' WHERE id = 4")
-    orders.sql("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2, NULL), (91, NULL, NULL, NULL, NULL)")
-    die_at_each(
-        orders, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_STATE_COMMIT
-    )
+    orders.change(f"DELETE FROM {{upstream}} WHERE {gone}")
+    orders.change("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
+    orders.change("UPDATE {upstream} SET id = 95, product = 'p9' WHERE id = 4")
+    orders.change("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2, NULL), (91, NULL, NULL, NULL, NULL)")
+    die_at_each(orders, CrashPoint.AFTER_CHANGES_COMMIT)
+    orders.epoch()
+    orders.assert_equals_query(truth(query))
+    orders.change("DELETE FROM {upstream} WHERE customer IS NULL OR customer = 'new'")
+    orders.change("INSERT INTO {upstream} SELECT 100 + id, 'c2', 'p2', 1, NULL FROM range(3)")
     orders.epoch()
     orders.assert_equals_query(truth(query))
     orders.assert_truth()
-    orders.sql("DELETE FROM {upstream} WHERE customer IS NULL OR customer = 'new'")
-    orders.sql("INSERT INTO {upstream} SELECT 100 + id, 'c2', 'p2', 1, NULL FROM range(3)")
-    orders.epoch()
-    orders.assert_equals_query(truth(query))

@@ -22,6 +22,7 @@ from airflow_backfill_provider.jobs import table_locator as placement
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, stamp_of
+from tests.integration.engine.quick_changes import is_changed
 from tests.integration.engine.upstream_templates import BeginningUpstream, UpstreamTemplates
 
 CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
@@ -55,10 +56,12 @@ class Lakehouse:
         self.view_path = f"{folder}/view"
         self.engine = SparkEngine(spark, storage_options)
         self.job: BackfillJob | None = None
+        self.templates: UpstreamTemplates | None = None
         self._beginning: BeginningUpstream | None = None
 
     def copy_from(self, templates: UpstreamTemplates) -> None:
         """Begin with a copy of an upstream that another test has made, as far as the statements are the same."""
+        self.templates = templates
         self._beginning = BeginningUpstream(templates)
 
     def on_disk(self, location: str) -> Path:
@@ -88,6 +91,12 @@ class Lakehouse:
         if statement.startswith("INSERT INTO {upstream}") and self._repeats(statement):
             return self.spark.range(0)
         return self._run(statement)
+
+    def change(self, *statements: str) -> None:
+        """Change the upstream by deltalake, if it can, because it needs a hundredth of the time."""
+        for statement in statements:
+            if not is_changed(statement.replace("{upstream}", "changed"), self.upstream_path, self.storage_options):
+                self.sql(statement)
 
     def _run(self, statement: str) -> DataFrame:
         return self.spark.sql(statement.replace("{upstream}", self.upstream).replace("{view}", self.view_name))

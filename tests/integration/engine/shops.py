@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier
+from pyspark.sql import SparkSession
+
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.jobs import creation
-from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.engine.many_tables import ManyTables
 
 TABLES = {
     "berlin": ("id BIGINT, customer BIGINT, amount INT", ["id"]),
@@ -30,36 +32,32 @@ ALL_SALES = (
 """A branch that is a join, keys of two types that are not selected, and one table in two branches."""
 
 
-class Shops(Lakehouse):
+class Shops(ManyTables):
     """The tables, and a job over some of them."""
 
-    def __init__(self, spark: Any, folder: Any) -> None:
-        super().__init__(spark, folder)
+    def __init__(
+        self, spark: SparkSession, folder: Path | str, storage_options: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(spark, folder, storage_options)
         self.tables: tuple[str, ...] = ()
-
-    def change(self, *statements: str) -> None:
-        """Run statements; the tables' names in braces stand for them."""
-        for statement in statements:
-            self.spark.sql(self.named(statement))
 
     def make(self, *names: str, rows: int = 20) -> None:
         """Create tables with some rows, in a file for each half of them."""
+        half = rows // 2
         for name in names:
-            columns, _ = TABLES[name]
-            self.change(
-                f"CREATE TABLE {{{name}}} ({columns}) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+            inserts = (
+                f"INSERT INTO {{{name}}} {_rows_of(name, first, last)}"
+                for first, last in ((0, half), (half, rows))
+                if last > first
             )
-            half = rows // 2
-            for first, last in ((0, half), (half, rows)):
-                if last > first:
-                    self.change(f"INSERT INTO {{{name}}} {_rows_of(name, first, last)}")
+            self.make_table(name, TABLES[name][0], *inserts)
 
     def define_sales(self, query: str = SALES, **fields: Any) -> None:
         """Define a view over the tables that a query reads."""
         self.tables = tuple(name for name in TABLES if f" {name}" in query)
         definition = {
             "name": "sales",
-            "upstreams": {name: {"path": f"{self.folder}/{name}", "key": TABLES[name][1]} for name in self.tables},
+            "upstreams": {name: {"path": self.location(name), "key": TABLES[name][1]} for name in self.tables},
             "materialized_view": self.view_path,
             "query": query,
             "vnode_count": 4,
@@ -69,32 +67,16 @@ class Shops(Lakehouse):
 
     def start(self) -> None:
         """Create the job."""
-        self.start_job(creation.create_job, self.backfill)
+        self.create_defined()
 
     def rebuild_sales(self) -> None:
         """Start the job over with its definition."""
         self.start_job(creation.rebuild_job, self.backfill)
 
-    def pin(self) -> Barrier:
-        """Pin the next barrier."""
-        barrier = self.inject()
-        assert barrier is not None
-        return barrier
-
     def assert_united(self) -> None:
         """Compare the view with the query over the tables as they are now, and with a verification (I1)."""
+        self.assert_query()
         self.assert_truth()
-        assert self.job is not None
-        text = self.job.query
-        for name in self.tables:
-            text = text.replace(f"FROM {name}", f"FROM {{{name}}}").replace(f"JOIN {name}", f"JOIN {{{name}}}")
-        self.assert_equals_query(self.named(text))
-
-    def named(self, statement: str) -> str:
-        """Return a statement with the tables in place of their names in braces."""
-        for name in TABLES:
-            statement = statement.replace(f"{{{name}}}", f"delta.{quote(f'{self.folder}/{name}')}")
-        return statement
 
 
 def _rows_of(name: str, first: int, last: int) -> str:

@@ -75,7 +75,7 @@ class StarHistory:
         return between.join(f"{column} = {_sql(value)}" for column, value in zip(_KEYS[name], key, strict=True))
 
     def _run(self, statement: str) -> None:
-        self._shop.change(statement)
+        self._shop.change_by_spark(statement)
 
 
 def _sql(value: object) -> str:

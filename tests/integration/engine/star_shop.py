@@ -6,11 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.jobs import creation
-from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.engine.many_tables import ManyTables
 
 TABLES = {
     "orders": ("id BIGINT NOT NULL, customer BIGINT, parent BIGINT, amount INT", ["id"]),
@@ -37,60 +34,33 @@ ROWS = (
 """Rows that match nothing, one and several; and nulls in what is joined by."""
 
 
-class StarShop(Lakehouse):
+class StarShop(ManyTables):
     """The tables, and a job over some of them."""
-
-    def table(self, name: str) -> str:
-        """Return a table's name in SQL."""
-        return f"delta.{quote(f'{self.folder}/{name}')}"
-
-    def change(self, *statements: str) -> None:
-        """Run statements; the tables' names in braces stand for them."""
-        for statement in statements:
-            self.spark.sql(re.sub(r"\{(\w+)\}", lambda found: self.table(found[1]), statement))
 
     def fill(self, *names: str) -> None:
         """Create tables with rows; by default all of them."""
         for name, (columns, _) in TABLES.items():
             if not names or name in names:
-                self.change(
-                    f"CREATE TABLE {{{name}}} ({columns}) USING delta "
-                    "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
-                    *(statement for statement in ROWS if f"{{{name}}}" in statement),
-                )
+                self.make_table(name, columns, *(statement for statement in ROWS if f"{{{name}}}" in statement))
 
     def start(self, query: str, **fields: Any) -> None:
         """Create a job with a query over tables of the shop."""
         self.job = BackfillJob(
             **{
                 "name": "star",
-                "upstreams": {
-                    name: {"path": f"{self.folder}/{name}", "key": TABLES[name][1]} for name in _read_by(query)
-                },
+                "upstreams": {name: {"path": self.location(name), "key": TABLES[name][1]} for name in _read_by(query)},
                 "materialized_view": self.view_path,
                 "query": query,
                 "vnode_count": 4,
                 **fields,
             }
         )
-        self.start_job(creation.create_job, self.backfill)
-
-    def pin(self) -> Barrier:
-        """Pin the next barrier."""
-        barrier = self.inject()
-        assert barrier is not None
-        return barrier
+        self.create_defined()
 
     def assert_joined(self) -> None:
         """Compare the view with the query over the tables as they are now, and by a verification (I1)."""
         self.assert_query()
         self.assert_truth()
-
-    def assert_query(self) -> None:
-        """Compare the view with the query over the tables as they are now."""
-        assert self.job is not None
-        text = re.sub(r"(FROM|JOIN) (\w+)\b", lambda found: f"{found[1]} {self.table(found[2])}", self.job.query)
-        self.assert_equals_query(text)
 
 
 def _read_by(query: str) -> Iterable[str]:

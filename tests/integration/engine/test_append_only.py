@@ -42,7 +42,7 @@ def events(lakehouse: Lakehouse) -> Lakehouse:
 
 def append(events: Lakehouse, number: int, rows: int = 10) -> None:
     """Append one file."""
-    events.sql(
+    events.change(
         f"INSERT INTO {{upstream}} SELECT /*+ COALESCE(1) */ id + {number * 1000}, concat('n', id) FROM range({rows})"
     )
 
@@ -73,9 +73,9 @@ def test_the_past_is_read_in_bounded_epochs_and_rows_that_come_meanwhile_once(ev
         commit = events.epoch()
         assert commit is not None
         counts.append(commit.rows_read)
-        events.assert_truth()
         append(events, 100 + number)
     assert counts == [24, 48, 72]
+    events.assert_truth()
     events.finish()
     assert events.backfill.status().finished
     assert ids(events) == upstream_ids(events)
@@ -163,7 +163,7 @@ def test_deletion_vectors_are_refused(events: Lakehouse) -> None:
     events.sql("ALTER TABLE {upstream} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     create(events)
     events.epoch()
-    events.sql("DELETE FROM {upstream} WHERE id = 3")
+    events.change("DELETE FROM {upstream} WHERE id = 3")
     with pytest.raises(UpstreamError, match=r"\(DELETE\)"):
         events.epoch()
     with pytest.raises(UpstreamError, match="has deletion vectors"):
@@ -213,13 +213,13 @@ def test_partitions_new_columns_and_renamed_ones_are_read(lakehouse: Lakehouse) 
         "CREATE TABLE {upstream} (id BIGINT, day DATE, `a b` STRING) USING delta PARTITIONED BY (day, `a b`) "
         "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
     )
-    lakehouse.sql("INSERT INTO {upstream} VALUES (1, DATE'2024-01-01', 'x/ü 1+%'), (2, NULL, NULL)")
+    lakehouse.change("INSERT INTO {upstream} VALUES (1, DATE'2024-01-01', 'x/ü 1+%'), (2, NULL, NULL)")
     lakehouse.sql("ALTER TABLE {upstream} RENAME COLUMN id TO number")
     lakehouse.sql("ALTER TABLE {upstream} ADD COLUMNS (nested STRUCT<x: INT, y: STRING>)")
     query = "SELECT number, day, `a b`, nested FROM upstream"
     create(lakehouse, query=query)
     lakehouse.epoch()
-    lakehouse.sql("INSERT INTO {upstream} VALUES (3, DATE'2024-01-02', 'z', named_struct('x', 1, 'y', 'w'))")
+    lakehouse.change("INSERT INTO {upstream} VALUES (3, DATE'2024-01-02', 'z', named_struct('x', 1, 'y', 'w'))")
     lakehouse.finish()
     lakehouse.assert_equals_query(query.replace("upstream", "{upstream}"))
     lakehouse.assert_truth()
@@ -265,12 +265,12 @@ def test_a_verification_does_not_share_the_mistakes_of_epochs(
 ) -> None:
     """I1: Delta's own scan finds the values, also in files that are compacted."""
     lakehouse.sql("CREATE TABLE {upstream} (id BIGINT, code CHAR(4), day STRING) USING delta PARTITIONED BY (day)")
-    lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'ab', 'd' FROM range(9)")
+    lakehouse.change("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'ab', 'd' FROM range(9)")
     monkeypatch.setattr("airflow_backfill_provider.sources.append_only.reader._char", lambda _: {})
     create(lakehouse, query="SELECT * FROM upstream")
     lakehouse.epoch()
     monkeypatch.setattr("airflow_backfill_provider.sources.append_only.commits.partition_values", lambda _: {})
-    lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'abcd', 'd' FROM range(11, 14)")
+    lakehouse.change("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, 'abcd', 'd' FROM range(11, 14)")
     lakehouse.epoch()
     lakehouse.sql("OPTIMIZE {upstream}")
     outcome = verifier.compare_now(lakehouse.backfill, lakehouse.engine)
@@ -309,10 +309,10 @@ def test_columns_of_wider_types_are_read(lakehouse: Lakehouse) -> None:
         "CREATE TABLE {upstream} (id BIGINT, number INT, part INT) USING delta PARTITIONED BY (part) "
         "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
     )
-    lakehouse.sql("INSERT INTO {upstream} VALUES (1, 1, 1)")
+    lakehouse.change("INSERT INTO {upstream} VALUES (1, 1, 1)")
     lakehouse.sql("ALTER TABLE {upstream} ALTER COLUMN number TYPE BIGINT")
     lakehouse.sql("ALTER TABLE {upstream} ALTER COLUMN part TYPE BIGINT")
-    lakehouse.sql("INSERT INTO {upstream} VALUES (2, 5000000000, 5000000000)")
+    lakehouse.change("INSERT INTO {upstream} VALUES (2, 5000000000, 5000000000)")
     create(lakehouse, query="SELECT id, number, part FROM upstream")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT id, number, part FROM {upstream}")

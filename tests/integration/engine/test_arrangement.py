@@ -242,10 +242,9 @@ def test_changes_that_waited_come_into_the_arrangement_before_its_last_chunk(cus
     for step in range(2):
         churn(customers, step)
         customers.epoch()
-        customers.assert_truth()
+    customers.assert_truth()
     assert customers.spark.read.format("delta").load(arranged).count() == 120
     customers.finish()
-    customers.assert_truth()
     customers.assert_equals_query(EXPECTED)
 
 

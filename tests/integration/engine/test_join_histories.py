@@ -39,7 +39,7 @@ class World(StarShop):
         """Create the tables."""
         for relation in relations:
             columns = ", ".join(f"{name} BIGINT{' NOT NULL' if name in relation.key else ''}" for name in COLUMNS)
-            self.change(
+            self.change_by_spark(
                 f"CREATE TABLE {{{relation.name}}} ({columns}) USING delta "
                 "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
             )
@@ -48,7 +48,7 @@ class World(StarShop):
     def insert(self, name: str, rows: Iterable[Row]) -> None:
         """Insert rows, if there are any."""
         if values := ", ".join(map(_values, rows)):
-            self.change(f"INSERT INTO {{{name}}} VALUES {values}")
+            self.change_by_spark(f"INSERT INTO {{{name}}} VALUES {values}")
 
     def move(self, rng: random.Random, relation: Relation, before: Iterable[Row], after: Iterable[Row]) -> None:
         """Change a table by deletes, inserts and updates, some of them with a detour."""
@@ -56,11 +56,11 @@ class World(StarShop):
         updated = {key for key in old.keys() & new.keys() if old[key] != new[key] and rng.random() < 0.6}
         for key in old:
             if key not in updated and old[key] != new.get(key):
-                self.change(f"DELETE FROM {{{relation.name}}} WHERE {_where(relation, key)}")
+                self.change_by_spark(f"DELETE FROM {{{relation.name}}} WHERE {_where(relation, key)}")
         for key in updated:
             if rng.random() < 0.3:
-                self.change(_update(relation, key, tuple(value or 0 for value in old[key])))
-            self.change(_update(relation, key, new[key]))
+                self.change_by_spark(_update(relation, key, tuple(value or 0 for value in old[key])))
+            self.change_by_spark(_update(relation, key, new[key]))
         self.insert(relation.name, [new[key] for key in new if key not in updated and old.get(key) != new[key]])
 
     def start_over(self, query: str, relations: Iterable[Relation], **fields: Any) -> None:

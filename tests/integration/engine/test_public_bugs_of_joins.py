@@ -75,7 +75,7 @@ BUGS = {
 def test_a_view_of_a_join_does_not_have_a_bug_of_another_engine(
     lakehouse: Lakehouse, query: str, windows: Sequence[Sequence[str]]
 ) -> None:
-    shop = StarShop(lakehouse.spark, lakehouse.folder)
+    shop = StarShop.of(lakehouse)
     shop.fill()
     shop.start(query)
     shop.finish()

@@ -21,7 +21,6 @@ from airflow_backfill_provider.jobs import mutations
 from tests import strategies as given_values
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -181,8 +180,9 @@ def _sql_type(delta_type: str) -> str:
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-@pytest.mark.parametrize("visibility", [Visibility.ON_FINISH, exhaustive(Visibility.EVERY_EPOCH)])
-@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
+@pytest.mark.parametrize("visibility", [Visibility.ON_FINISH, Visibility.EVERY_EPOCH])
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.exhaustive
 def test_random_history(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,

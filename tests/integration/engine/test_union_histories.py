@@ -47,7 +47,7 @@ class History:
         random = self.random
         for name in random.sample(self.shops.tables, random.randint(1, len(self.shops.tables))):
             for _ in range(random.randint(1, 3)):
-                self.shops.change(self._statement(name))
+                self.shops.change_by_spark(self._statement(name))
 
     def _statement(self, name: str) -> str:
         random, key = self.random, TABLES[name][1][0]
@@ -76,7 +76,7 @@ def _new_values(name: str, random: Random) -> list[str]:
 @pytest.mark.parametrize("query", [SALES, ALL_SALES, SELF, STEPS], ids=["sales", "all", "self", "steps"])
 def test_the_view_follows_all_tables(lakehouse: Lakehouse, query: str, seed: int) -> None:
     """Chunks, throttles, waiting changes, windows of several commits, repairs; an attempt may die at any point."""
-    shops = Shops(lakehouse.spark, lakehouse.folder)
+    shops = Shops.of(lakehouse)
     history = History(shops, seed)
     random = history.random
     shops.define_sales(query, rate_limit=random.choice([7, 11, 40]), parallelism=random.choice([1, 2]))
