@@ -36,7 +36,7 @@ def limits_until_finished(backfilling, *, added):
         ("no_shuffle", "every_epoch"),
         exhaustive("no_shuffle", "on_finish"),
         exhaustive("arrangement", "every_epoch"),
-        ("arrangement", "on_finish"),
+        exhaustive("arrangement", "on_finish"),
     ],
 )
 def test_the_backfill_ends_because_the_limit_is_raised(lake, strategy, visibility):

@@ -98,7 +98,7 @@ def test_who_waits_longer_than_its_schedule_is_an_alarm_that_names_both_jobs(tmp
     assert (status(60).waits_for, status(60).alarms) == (None, ())
 
 
-@pytest.mark.parametrize("seed", [0, *(exhaustive(seed) for seed in range(1, 12))])
+@pytest.mark.parametrize("seed", [exhaustive(seed) for seed in range(12)])
 def test_random_jobs_that_miss_runs_read_each_root_at_one_version(tmp_path, seed):
     """I1, I3, I4: as in the model, with two tables, two views over both or one, and late runs."""
     random = Random(seed)
