@@ -93,7 +93,7 @@ class Lakehouse:
         return self._run(statement)
 
     def change(self, *statements: str) -> None:
-        """Change the upstream by deltalake, if it can, because it needs a hundredth of the time."""
+        """Change the upstream by deltalake, if it can, because it needs a fraction of the time."""
         for statement in statements:
             if not is_changed(statement.replace("{upstream}", "changed"), self.upstream_path, self.storage_options):
                 self.sql(statement)

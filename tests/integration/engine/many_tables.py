@@ -56,7 +56,7 @@ class ManyTables(Lakehouse):
                 run()
 
     def change(self, *statements: str) -> None:
-        """Run statements by deltalake, if it can, because it needs a hundredth of the time."""
+        """Run statements by deltalake, if it can, because it needs a fraction of the time."""
         for statement in statements:
             names = set(_NAME.findall(statement))
             location = self.location(names.pop()) if len(names) == 1 else None
