@@ -6,6 +6,7 @@ import sys
 
 from demo.delta.upstream import DeltaOrders
 from demo.main import main
+from demo.star.upstream import DeltaStar
 
 if __name__ == "__main__":
-    sys.exit(main("demo", "A backfill to watch.", DeltaOrders, folder=".demo"))
+    sys.exit(main("demo", "A backfill to watch.", DeltaOrders, folder=".demo", star=DeltaStar))

@@ -8,7 +8,7 @@ in both directions and by count. It runs in a process of its own, which prints t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -43,17 +43,18 @@ class Finding:
         return self.expected == self.found and not self.missing and not self.unexpected
 
 
-def check(upstream: DataFrame, view: DataFrame, query: str) -> Finding:
+def check(upstreams: Mapping[str, DataFrame], view: DataFrame, query: str) -> Finding:
     """
     Compare a view with its query.
 
     The comparison groups equal rows of both sides and counts them. That finds what ``EXCEPT ALL`` in both directions
     finds, in one pass. (A plain count does not help, because Delta answers it from its log, without the files.)
 
-    :param query: the query over the relation ``upstream``.
+    :param upstreams: the relations that the query reads, by their names.
     """
-    upstream.createOrReplaceTempView("upstream")
-    expected = upstream.sparkSession.sql(query)
+    for name, rows in upstreams.items():
+        rows.createOrReplaceTempView(name)
+    expected = view.sparkSession.sql(query)
     if expected.dtypes != view.dtypes:
         raise SystemExit(f"the view has the columns {view.dtypes}, its query {expected.dtypes}")
     sides = expected.withColumn(_SIDE, F.lit(1)).unionAll(view.withColumn(_SIDE, F.lit(-1)))
@@ -70,11 +71,11 @@ def check(upstream: DataFrame, view: DataFrame, query: str) -> Finding:
     return Finding(*counts)
 
 
-def run_check(read_upstream: Callable[[SparkSession], DataFrame], view: str, query_file: Path) -> None:
+def run_check(read: Callable[[SparkSession], Mapping[str, DataFrame]], view: str, query_file: Path) -> None:
     """
     Compare in a Spark of this process, and print the result as JSON.
 
-    :param read_upstream: reads the upstream at the point of its history that the view is at.
+    :param read: reads the relations of the query, each at the point of its history that the view is at.
     :param view: the view's location.
     :param query_file: the file with the query.
     """
@@ -85,6 +86,6 @@ def run_check(read_upstream: Callable[[SparkSession], DataFrame], view: str, que
     for name, value in hadoop_settings(storage_options_from_environment()).items():
         # Spark's configuration is part of the JVM's command line.
         spark.conf.set(name, value)
-    finding = check(read_upstream(spark), spark.read.format("delta").load(view), query_file.read_text(encoding="utf-8"))
+    finding = check(read(spark), spark.read.format("delta").load(view), query_file.read_text(encoding="utf-8"))
     print(json.dumps(asdict(finding)))
     spark.stop()

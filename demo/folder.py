@@ -61,11 +61,6 @@ class DemoFolder:
         return self.jobs / "express_orders.yaml"
 
     @property
-    def totals_job(self) -> Path:
-        """The definition of a job of groups on the view of that job."""
-        return self.jobs / "live_totals.yaml"
-
-    @property
     def airflow_home(self) -> Path:
         """Airflow's database, configuration and task logs."""
         return self.path / "airflow"

@@ -29,8 +29,7 @@ GROUP BY ordered_on, country
 _JOB = """\
 # A materialized view of the orders that are under way. `airflow-backfill plan` shows what it costs.
 name: {name}
-upstream:
-{upstream}
+{upstreams}
 materialized_view: {view}
 query: |
 {query}
@@ -39,7 +38,7 @@ rate_limit: {rate_limit} # snapshot rows per epoch
 
 _TOTALS_JOB = """\
 # Totals over that view. An epoch computes again only the groups whose orders changed.
-name: live_totals
+name: {name}
 upstream:
   path: {rows}
   key: [{key}]
@@ -73,9 +72,20 @@ def write_job(folder: DemoFolder, upstream: str, rate_limit: int, query: str = Q
     :param rate_limit: snapshot rows per epoch.
     :param query: the view's query.
     """
+    write_job_over(folder, f"upstream:\n{textwrap.indent(upstream, '  ')}", rate_limit, query)
+
+
+def write_job_over(folder: DemoFolder, upstreams: str, rate_limit: int, query: str) -> None:
+    """
+    Write the YAML file of the demo's job, over one upstream or several.
+
+    :param upstreams: the field ``upstream`` or ``upstreams``, as YAML.
+    :param rate_limit: snapshot rows of the one that leads per epoch.
+    :param query: the view's query.
+    """
     text = _JOB.format(
         name=NAME,
-        upstream=textwrap.indent(upstream, "  "),
+        upstreams=upstreams,
         view=quoted(folder.view),
         query=textwrap.indent(query.strip(), "  "),
         rate_limit=rate_limit,
@@ -84,20 +94,25 @@ def write_job(folder: DemoFolder, upstream: str, rate_limit: int, query: str = Q
     folder.job.write_text(text, encoding="utf-8")
 
 
-def write_totals_job(folder: DemoFolder, rows_query: str, query: str, key: Sequence[str] = KEY) -> DemoJob:
+def write_totals_job(folder: DemoFolder, name: str, rows_query: str, query: str, key: Sequence[str] = KEY) -> DemoJob:
     """
     Write the YAML file of a job of groups over the view of the demo's job.
 
+    :param name: the job's name.
     :param rows_query: the query of that view.
     :param query: the query of the totals.
     :param key: the key of that view.
     """
-    view = folder.table("live_totals")
+    view, file = folder.table(name), folder.jobs / f"{name}.yaml"
     text = _TOTALS_JOB.format(
-        rows=quoted(folder.view), key=", ".join(key), view=quoted(view), query=textwrap.indent(query.strip(), "  ")
+        name=name,
+        rows=quoted(folder.view),
+        key=", ".join(key),
+        view=quoted(view),
+        query=textwrap.indent(query.strip(), "  "),
     )
-    folder.totals_job.write_text(text, encoding="utf-8")
-    return DemoJob(folder.totals_job, view, query.replace("FROM upstream", f"FROM (\n{rows_query})"))
+    file.write_text(text, encoding="utf-8")
+    return DemoJob(file, view, query.replace("FROM upstream", f"FROM (\n{rows_query})"))
 
 
 def quoted(path: object) -> str:

@@ -13,13 +13,16 @@ from demo.scenario import Scenario
 from demo.store import STORES
 from demo.upstream import Upstream
 
+MakeUpstream = Callable[[DemoRun, Size], Upstream]
 
-def main(name: str, description: str, upstream: Callable[[DemoRun, Size], Upstream], *, folder: str) -> int:
+
+def main(name: str, description: str, upstream: MakeUpstream, *, folder: str, star: MakeUpstream | None = None) -> int:
     """
     Read the arguments, run a demo, and return the exit code.
 
     :param name: the program's name in messages.
     :param folder: the name of its folder in the checkout.
+    :param star: what ``--star`` reads instead; ``None`` if the program has no such option.
     """
     parser = argparse.ArgumentParser(prog=name, description=description)
     parser.add_argument(
@@ -28,17 +31,26 @@ def main(name: str, description: str, upstream: Callable[[DemoRun, Size], Upstre
     parser.add_argument(
         "--groups", action="store_true", help="add a second job: live totals over the view of the first"
     )
+    parser.set_defaults(upstream=upstream)
+    if star is not None:
+        parser.add_argument(
+            "--star",
+            dest="upstream",
+            action="store_const",
+            const=star,
+            help="join the orders with customers and countries, which also change, and keep the revenue by country",
+        )
     parser.add_argument("--stay", action="store_true", help="keep everything running at the end, until Ctrl-C")
     arguments = parser.parse_args()
 
     def play(run: DemoRun) -> None:
         store = STORES[arguments.store](run)
-        orders = upstream(store.run, size_from_environment())
+        orders = arguments.upstream(store.run, size_from_environment())
         orders.write_job()
         folder = store.run.folder
         jobs = [DemoJob(folder.job, folder.view, orders.query)]
-        if arguments.groups:
-            jobs.append(write_totals_job(folder, orders.query, orders.totals, orders.key))
+        if arguments.groups or orders.has_totals:
+            jobs.append(write_totals_job(folder, orders.totals_name, orders.query, orders.totals, orders.key))
         Scenario(orders, store, jobs).run(stay=arguments.stay)
 
     return run_demo(name, play, folder=folder)

@@ -27,6 +27,9 @@ KEY = ("region", "order_id")
 FIRST_ORDER = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 PARTS_PER_REGION = 4
 
+CUSTOMERS = 250_000
+"""Orders name customers by the numbers below this one."""
+
 SCHEMA = pa.schema(
     [
         pa.field("region", pa.string(), nullable=False),
@@ -66,7 +69,7 @@ def make_orders(region: str, order_ids: Integers, random: np.random.Generator) -
     columns = {
         "region": pa.array([region]).take(pa.array(np.zeros(count, dtype=np.int32))),
         "order_id": order_ids,
-        "customer_id": random.zipf(1.3, count) % 250_000,
+        "customer_id": random.zipf(1.3, count) % CUSTOMERS,
         "country": pa.array(REGIONS[region]).take(pa.array(random.integers(len(REGIONS[region]), size=count))),
         "amount": _decimals(cents),
         "discount": pa.array(np.round(random.random(count) * 0.4, 3), mask=_some(count, 0.6, random)),

@@ -176,20 +176,22 @@ class Scenario:
             self._processes.stop()
 
     def _check(self) -> None:
-        """Compare each view with its query over the orders, as of the offset that the first view is at."""
-        offset = str(self._statuses()[0].upstream_version)
+        """Compare each view with its query over the orders, as of the offsets that the first view is at."""
+        first = self._statuses()[0]
         for followed in self._jobs:
-            self._compare(followed, offset)
+            self._compare(followed, first)
+        for line in self._upstream.result({job.name: job.job.view for job in self._jobs}):
+            self._terminal.say(line)
 
-    def _compare(self, followed: FollowedJob, offset: str) -> None:
+    def _compare(self, followed: FollowedJob, first: JobStatus) -> None:
         query = self._folder.path / f"{followed.name}.sql"
         query.write_text(followed.job.over_orders, encoding="utf-8")
         with self._terminal.step(f"comparing the view {followed.name} with its query, row by row, in a separate Spark"):
-            command = self._upstream.check_command(offset, followed.job.view, query)
+            command = self._upstream.check_command(first, followed.job.view, query)
             self._processes.run(f"check-{followed.name}", command)
         log = self._processes.log(f"check-{followed.name}")
         finding = Finding(**json.loads(log.read_text(encoding="utf-8").strip().splitlines()[-1]))
-        what = self._upstream.as_of(offset)
+        what = self._upstream.as_of(first)
         if not finding.equal:
             raise DemoError(f"the view {followed.name} differs from its query over {what}: {finding}")
         self._terminal.say(
@@ -216,4 +218,4 @@ class Scenario:
             terminal.say(line)
         for job in self._jobs[1:]:
             terminal.say(f"{program('airflow-backfill')} status {short_path(job.job.file)}")
-        terminal.say(f"{self._upstream.target} ARGS=--stay    (keeps Airflow running, to click through)")
+        terminal.say(f"{self._upstream.stay_command}    (keeps Airflow running, to click through)")

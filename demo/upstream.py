@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from airflow_backfill_provider.core.status.job_status import JobStatus
 from demo.folder import Size
 from demo.job import QUERY, TOTALS
 from demo.orders import KEY
@@ -33,8 +34,8 @@ class Upstream(ABC):
     reading: ClassVar[Sequence[str]]
     """Lines that say how epochs read it."""
 
-    target: ClassVar[str]
-    """The demo's target of ``make``."""
+    stay_command: ClassVar[str]
+    """The command of a demo that keeps everything running at the end."""
 
     query: ClassVar[str] = QUERY
     """The view's query."""
@@ -44,6 +45,12 @@ class Upstream(ABC):
 
     totals: ClassVar[str] = TOTALS
     """The query of totals over the view."""
+
+    totals_name: ClassVar[str] = "live_totals"
+    """The name of the job that keeps them."""
+
+    has_totals: ClassVar[bool] = False
+    """Whether the demo keeps totals without being asked to."""
 
     def __init__(self, run: DemoRun, size: Size) -> None:
         self.run = run
@@ -75,18 +82,26 @@ class Upstream(ABC):
         """
 
     @abstractmethod
-    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
+    def check_command(self, status: JobStatus, view: str, query: Path) -> Sequence[str]:
         """
         Return the command that compares a view with a query over the orders.
 
-        :param offset: the offset of the orders that the view is at.
+        :param status: of the job that reads the orders; it says which offset its view is at.
         :param view: the view's location.
         :param query: the file with the query.
         """
 
     @abstractmethod
-    def as_of(self, offset: str) -> str:
+    def as_of(self, status: JobStatus) -> str:
         """Return in words what the view was compared with."""
+
+    def result(self, views: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - most show no rows
+        """
+        Return lines with rows that are worth showing at the end; none by default.
+
+        :param views: the location of each job's view by the job's name.
+        """
+        return ()
 
     @property
     @abstractmethod

@@ -30,6 +30,7 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, Epoch
 from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
 from airflow_backfill_provider.core.job.upstream import KeyColumn
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
@@ -49,6 +50,7 @@ from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKi
 from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
+from docs.reference_job_texts import JOB_DEFAULTS, JOB_TYPES
 from docs.reference_texts import (
     APPEND_ONLY_DEFAULTS,
     APPEND_ONLY_FIELDS,
@@ -60,8 +62,6 @@ from docs.reference_texts import (
     DEBEZIUM_FIELDS,
     FILE_LOG_DEFAULTS,
     FILES_FIELDS,
-    JOB_DEFAULTS,
-    JOB_TYPES,
     KAFKA_DEFAULTS,
     KAFKA_FIELDS,
     KEY_FIELDS,
@@ -149,7 +149,7 @@ def _logged_kinds() -> str:
 
 
 def _job() -> str:
-    meanings = _params(BackfillJob)
+    meanings = {**_params(BackfillJob), **_params(ViewLayout)}
     _same(meanings, BackfillJob.model_fields, "documented fields of a job")
     _same(JOB_TYPES, BackfillJob.model_fields, "fields of a job")
     return table(
@@ -161,7 +161,7 @@ def _job() -> str:
                 JOB_DEFAULTS.get(name) or _default(BackfillJob.model_fields[name]),
                 meanings[name],
             )
-            for name in BackfillJob.model_fields
+            for name in BackfillJob.field_names()
         ),
     )
 

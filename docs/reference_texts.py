@@ -5,39 +5,6 @@ from __future__ import annotations
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 
-JOB_TYPES = {
-    "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",
-    "upstream": "mapping, see below",
-    "upstreams": "mapping of names to such mappings",
-    "lead": "text",
-    "materialized_view": "absolute path or URI, or `catalog.schema.table`",
-    "view_path": "absolute path or URI",
-    "refresh": "`incremental` or `full`",
-    "query": "text",
-    "strategy": "`auto`, `snapshot`, `no_shuffle`, `arrangement`, `cdc` or `source`",
-    "vnode_count": "whole number, 1 to 32768",
-    "paused": "true or false",
-    "rate_limit": "whole number from 0, `auto`, or null",
-    "target_epoch_seconds": "number above 0, at most 86400; only with `rate_limit: auto`",
-    "max_rows_per_second": "whole number from 1, or null",
-    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `snapshot`, `arrangement`, `source` or `auto`",
-    "visibility": "`every_epoch` or `on_finish`; `snapshot` needs `on_finish`, and it is the default there; with "
-    "`arrangement` and `on_finish` the distribution key must be of key columns, except for groups; `cdc` and `source` "
-    "refuse `on_finish`",
-    "keep_arrangement": "true or false",
-    "restrict_to": "mapping, see below",
-    "state": "absolute path or URI",
-    "table_properties": "mapping of text to text",
-}
-
-JOB_DEFAULTS = {
-    "target_epoch_seconds": "60",
-    "view_path": "in the folder of the schema",
-    "state": "`_backfill/<name>` beside the view",
-    "table_properties": "none",
-    "restrict_to": "all of it",
-}
-
 CATALOG_TABLE = (
     "`catalog.schema.table`",
     "the table's full name in a catalog, from which its path is looked up; see [catalogs](../how-to/use-a-catalog.md)",
@@ -45,7 +12,7 @@ CATALOG_TABLE = (
 
 UPSTREAM_FIELDS = {
     "table": CATALOG_TABLE,
-    "path": ("absolute path or URI", "the Delta table to read; it must have a change data feed"),
+    "path": ("absolute path or URI", "the Delta table; most jobs need a [change data feed](errors.md#what-is-refused)"),
     "key": ("list of columns", "the columns that identify a row, most significant first; see below"),
     "distribution_key": (
         "list of column names",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,14 @@ def minute(number: float) -> dt.datetime:
 
 
 class Shop:
-    """Orders and customers in Delta, and a view over both; every commit and every look has its minute."""
+    """
+    Orders and customers in Delta, and a view over both; every commit and every look has its minute.
 
-    def __init__(self, folder: Path, **fields: Any) -> None:
-        self.folder = folder
+    :param unrecorded: the tables that record no changes.
+    """
+
+    def __init__(self, folder: Path, *, unrecorded: Collection[str] = (), **fields: Any) -> None:
+        self.folder, self.unrecorded = folder, unrecorded
         self.versions = {"orders": -1, "customers": -1}
         self.commit("orders", 0, {"id": [1, 2], "customer": [1, 2]})
         self.commit("customers", 1, {"id": [1, 2], "name": ["a", "b"]})
@@ -48,7 +53,7 @@ class Shop:
         """Append rows to a table at a minute."""
         path = f"{self.folder}/{table}"
         arrays = {name: pa.array(values) for name, values in columns.items()}
-        write_table(path, arrays)
+        write_table(path, arrays, **({"configuration": {}} if table in self.unrecorded else {}))
         self.versions[table] += 1
         committed_at(path, self.versions[table], minute(at))
 

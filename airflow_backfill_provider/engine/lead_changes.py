@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.further_lead import FurtherLead
 from airflow_backfill_provider.spark.job_rows import JobRows
@@ -42,20 +44,24 @@ def changes_of_leads(tables: JobTables, barrier: Barrier, kept: ExitStack) -> Ma
     """
     if barrier.computes_whole or not barrier.view_before:
         return {}
-    windows = barrier.changed_others
-    found = {name: _changes(lead, barrier, name, kept) for name, lead in tables.further.items() if name in windows}
+    windows, query = barrier.changed_others, resolved_query_of(tables.settings)
+    found = {
+        name: _changes(lead, barrier.window(name), query.old_columns(lead.rows.columns), kept)
+        for name, lead in tables.further.items()
+        if name in windows
+    }
     return {name: changes for name, changes in found.items() if changes.measured.through}
 
 
-def _changes(lead: FurtherLead, barrier: Barrier, name: str, kept: ExitStack) -> LeadChanges:
-    window, rows = barrier.window(name), lead.rows
-    lead.source.require_used_columns(window.from_offset, window.to_offset, lead.created_on)
-    found = _kept(rows, shallow(net_changes(rows, window.from_offset, window.to_offset, F.lit(True)), kept), kept)
+def _changes(lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[str], kept: ExitStack) -> LeadChanges:
+    rows, begin, end = lead.rows, window.from_offset, window.to_offset
+    lead.source.require_used_columns(begin, end, lead.created_on)
+    found = _kept(rows, shallow(net_changes(rows, begin, end, F.lit(True), old_columns), kept), kept)
     if found.measured.some_doubtful:
-        found = _kept(rows, shallow(resolve_doubtful(rows, found.net, window.to_offset), kept), kept)
+        found = _kept(rows, shallow(resolve_doubtful(rows, found.net, end), kept), kept)
     if found.measured.some_appeared:
         # No merge by the key finds a second row of it: a unit may have several.
-        require_single(rows, found.net, window.to_offset)
+        require_single(rows, found.net, end)
     return found
 
 

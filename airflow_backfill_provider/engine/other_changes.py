@@ -15,6 +15,7 @@ from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.different_rows import different_rows
 from airflow_backfill_provider.spark.shallow_rows import shallow
 
 
@@ -71,6 +72,8 @@ def _changed(tables: JobTables, barrier: Barrier) -> Mapping[str, UpstreamWindow
 
 
 def _images(other: OtherTable, window: UpstreamWindow) -> DataFrame:
+    if other.created_on.compared:
+        return different_rows(other.rows, window.from_offset, window.to_offset)
     other.source.require_used_columns(window.from_offset, window.to_offset, other.created_on)
     return other.rows.changes(window.from_offset, window.to_offset).select(*map(column, other.rows.columns))
 

@@ -37,6 +37,7 @@ from airflow_backfill_provider.spark.load_meter import LoadMeter
 from airflow_backfill_provider.spark.log_preloader import LogPreloader
 from airflow_backfill_provider.spark.session import pin_settings, prepare_session
 from airflow_backfill_provider.spark.spark_errors import epoch_errors, view_errors
+from airflow_backfill_provider.spark.view_layout import require_layout
 from airflow_backfill_provider.strategies import KINDS
 
 CHECKED_AT_CREATION = 10_000_000
@@ -91,7 +92,7 @@ class SparkEngine:
         :raises UnsafeCommitsError: if a new job's tables would lie where commits may be lost.
         """
         pin_settings(self._spark)
-        self._tables.view(job).require_usable(job.name, incarnations)
+        exists = self._tables.view(job).require_usable(job.name, incarnations) is not None
         if not incarnations:
             require_exclusive_places(self._spark, job.view_location, job.state, self._storage_options)
         table, job_rows = self._read_by(job, upstream)
@@ -105,7 +106,9 @@ class SparkEngine:
                 rows = job_rows.empty()
             else:
                 rows = job_rows.at(offset)
-            self._tables.writer(job, shape_of_job(job).name, upstream, job_rows).check(rows, job.table_properties)
+            writer = self._tables.writer(job, shape_of_job(job).name, upstream, job_rows)
+            writer.check(rows, job.table_properties)
+            require_layout(job, writer.schema(), self._storage_options, exists=exists)
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
@@ -150,7 +153,7 @@ class SparkEngine:
             ours = {OWNER_PROPERTY: settings.requested_by, STATE_PROPERTY: job.state}
             properties = {**job.table_properties, **ours}
             with view_errors(view.path):
-                view.ensure(schema, identity, earlier_incarnations, properties, settings.first_rows)
+                view.ensure(schema, identity, earlier_incarnations, properties, settings.first_rows, job)
         with view_errors(view.path):
             register_view(settings, self._tables.catalogs)
         if settings.first_rows is None:

@@ -255,7 +255,7 @@ class TableOpener:
         written = [job.view_location, job.state]
         require_safe_commits(self._spark, written)
         write_no_checksums(self._spark, written)
-        return MaterializedView(self._spark, job.view_location, self._storage_options)
+        return MaterializedView(self._spark, job.view_location, self._storage_options, job.partition_by)
 
     def writer(
         self,

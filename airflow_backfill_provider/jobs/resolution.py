@@ -10,10 +10,12 @@ from airflow_backfill_provider.core.epoch.settings import OtherUpstream, Resolve
 from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.upstreams import field_of
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.jobs.first_look import Seen
 from airflow_backfill_provider.shapes import query_of, shape_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable, over_tables
+from airflow_backfill_provider.sources.compared_rows import require_few_rows
 from airflow_backfill_provider.sources.description import UpstreamDescription
 
 
@@ -38,6 +40,7 @@ def resolve_upstream(
             name: OtherUpstream(
                 **_pinned(seen.described, used[name] | _own(job, name), required=seen.described.required),
                 point=seen.point,
+                compared=_is_compared(job, name, seen.described),
             )
             for name, seen in others.items()
         },
@@ -55,7 +58,15 @@ def require_changes_of_all(job: BackfillJob, upstream: ResolvedUpstream, seen: M
     if not isinstance(query, QueryOverSeveral) or not shape_of(job).needs_changes:
         return
     for name, found in seen.items():
-        found.require_changes(name, query.images().get(name, ()))
+        if name in upstream.others and upstream.others[name].compared:
+            require_few_rows(found.source, found.described)
+        else:
+            found.require_changes(name, query.images().get(name, ()))
+
+
+def _is_compared(job: BackfillJob, name: str, described: UpstreamDescription) -> bool:
+    """Return whether an upstream beside the lead has no changes to read, so that its rows are compared."""
+    return shape_of(job).needs_changes and bool(described.without_changes) and name not in further_leads(job)
 
 
 def _used_columns(job: BackfillJob, described: Mapping[str, UpstreamDescription]) -> Mapping[str, frozenset[str]]:

@@ -18,6 +18,7 @@ from airflow_backfill_provider.protocol.decision import EpochInputs
 from airflow_backfill_provider.protocol.window_ends import begin_of
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.compared_rows import require_few_rows
 
 MOST_AHEAD = dt.timedelta(minutes=1)
 """How much later than this machine's clock a commit may be stamped without a warning."""
@@ -79,9 +80,10 @@ def other_windows(
 
 def require_changes(inputs: EpochInputs, windows: OtherWindows, storage_options: Mapping[str, str] | None) -> None:
     """
-    Refuse windows with changes that are gone.
+    Refuse windows with changes that are gone, and tables that are compared and have grown too large for that.
 
     :raises ChangeFeedGapError: with what is gone.
+    :raises ChangeDataFeedDisabledError: with the number of rows.
     """
     for window in windows.windows:
         if window.is_wide:
@@ -90,6 +92,8 @@ def require_changes(inputs: EpochInputs, windows: OtherWindows, storage_options:
             source.require_kept_values(window.from_offset, window.to_offset, created_on)
             if source.has_changes(window.from_offset, window.to_offset):
                 source.require_changes(window.from_offset, window.to_offset)
+                if created_on.compared:
+                    require_few_rows(source, source.at(window.to_offset))
 
 
 def _window(
@@ -104,7 +108,7 @@ def _window(
         require_finished(described.view, storage_options)
     described.require_same_table(created_on)
     described.require_as_created(created_on)
-    if settings.needs_changes:
+    if settings.needs_changes and not created_on.compared:
         described.require_changes()
     source.require_same_values(from_offset, described.offset, created_on)
     committed_at = source.watermark(described.offset)

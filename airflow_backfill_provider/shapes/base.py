@@ -46,8 +46,7 @@ class WriterContext:
     :param query: the job's query.
     :param job_rows: the rows of the upstream, or of the one that leads, that belong to the job.
     :param view: the view's table.
-    :param others: all rows of the upstreams that are read whole, by their names; none for most jobs. See
-        :attr:`~airflow_backfill_provider.shapes.several.QueryOverSeveral.read_whole`.
+    :param others: all rows of the upstreams that are read whole, by their names; see ``QueryOverSeveral.read_whole``.
     :param further: the rows of the upstreams that lead further branches, by their names; none for most jobs.
     :param others_begin: the offsets of the upstreams beside the one that leads when the job was created.
     """
@@ -75,14 +74,21 @@ class WriterContext:
         :param further: such rows of the upstreams that lead further branches, by their names.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        from airflow_backfill_provider.shapes.several import leading
         from airflow_backfill_provider.sources.shared.by_key import column
         from airflow_backfill_provider.spark.query import run_query
+
+        used = rows.select(*map(column, self.job_rows.columns))
+        return run_query(self.spark, self.query, used, self.beside(others, further))
+
+    def beside(self, others: Mapping[str, DataFrame], further: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        """Return the rows of :meth:`run` beside those of the lead, by the names in :attr:`JobQuery.others`."""
+        from airflow_backfill_provider.shapes.several import leading
+        from airflow_backfill_provider.sources.shared.by_key import column
 
         used = {name: found.select(*map(column, self.others[name].columns)) for name, found in others.items()}
         for name, found in further.items():
             used[leading(name)] = found.select(*map(column, self.further[name].columns))
-        return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)), used)
+        return used
 
     def without_rows(self) -> DataFrame:
         """
@@ -90,14 +96,13 @@ class WriterContext:
 
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        further = {name: rows.empty() for name, rows in self.further.items()}
-        return self.run(self.job_rows.empty(), self.others_without_rows(), further)
+        empty = [{name: rows.empty() for name, rows in found.items()} for found in (self.others, self.further)]
+        return self.run(self.job_rows.empty(), *empty)
 
-    def others_without_rows(self) -> Mapping[str, DataFrame]:
-        """Return the used columns of the upstreams that are read whole, by their names, without rows."""
-        from airflow_backfill_provider.sources.shared.by_key import column
-
-        return {name: rows.empty().select(*map(column, rows.columns)) for name, rows in self.others.items()}
+    def beside_without_rows(self) -> Mapping[str, DataFrame]:
+        """Return what :meth:`beside` returns, without rows."""
+        empty = [{name: rows.empty() for name, rows in found.items()} for found in (self.others, self.further)]
+        return self.beside(*empty)
 
     def others_at_begin(self, barrier: Barrier, names: Iterable[str]) -> Mapping[str, DataFrame]:
         """Return for some of the upstreams that are read whole what :meth:`others_at_end` returns, as of the begin."""
@@ -112,11 +117,7 @@ class WriterContext:
         return {name: without_pushdown(rows.at(barrier.window(name).to_offset)) for name, rows in self.others.items()}
 
     def old(self, changes: Changes) -> DataFrame:
-        """
-        Return the changed rows as of the window's begin, of rows that were there; see :meth:`ShapedQuery.old_columns`.
-
-        They come out of the same pass over the change feed as the net changes.
-        """
+        """Return the changed rows as of the window's begin, of those that were there (``ShapedQuery.old_columns``)."""
         from airflow_backfill_provider.spark.net_changes import old_images
 
         return old_images(self.job_rows, changes.net)

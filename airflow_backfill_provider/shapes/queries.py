@@ -222,6 +222,19 @@ class ShapedQuery(ABC):
         del available
         return ()
 
+    def decided_by_unit(self, wanted: Collection[str], key: Sequence[str], available: Sequence[str]) -> Collection[str]:
+        """
+        Return those of some columns of the view that may be the same as long as their unit exists, as the text shows.
+
+        :param wanted: the columns of the view.
+        :param key: the upstream's key columns.
+        :param available: the upstream's columns.
+        """
+        unit = set(self.unit_columns(available)) or set(key)
+        origins = {name.lower(): origin for name, origin in self.lineage(available, key, available).columns.items()}
+        known = {name: origins[name.lower()].inputs for name in wanted if name.lower() in origins}
+        return [name for name in wanted if name not in known or unit.issuperset(known[name])]
+
     def row_units(self, settings: JobSettings) -> RowUnits | None:
         """
         Return how the unit of each row is found; ``None``, the default, if :attr:`has_row_units` is false.

@@ -70,6 +70,11 @@ class UpstreamDescription:
         :raises UpstreamError: with what to do.
         """
 
+    @property
+    def without_changes(self) -> str:
+        """Why it records no changes, and how it would; empty, the default, if it records them."""
+        return ""
+
     def require_changes(self) -> None:
         """
         Refuse an upstream whose changes cannot be read; a job that computes its view whole does not need them.

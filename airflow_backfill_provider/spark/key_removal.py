@@ -30,6 +30,7 @@ class KeyRemoval:
     :param measured: the number of changes, and their properties.
     :param keys: the view's key columns.
     :param own: the names of the package's own columns.
+    :param within: conditions that every row of the table with a changed key meets.
     """
 
     def __init__(
@@ -39,7 +40,9 @@ class KeyRemoval:
         measured: MeasuredChanges,
         keys: Sequence[str],
         own: OwnColumns,
+        within: Sequence[str] = (),
     ) -> None:
+        self._within = tuple(within)
         self._table = table
         self._changed = changed
         self._measured = measured
@@ -75,7 +78,8 @@ class KeyRemoval:
                     f"CASE WHEN {any_of(appeared, 'appeared')} THEN CAST(raise_error('{DUPLICATE_KEY}') AS BOOLEAN) "
                     f"ELSE {condition} END"
                 )
-            statement = f"DELETE FROM {self._table.sql_name} WHERE {condition}"
+            conditions = " AND ".join([*self._within, f"({condition})"])
+            statement = f"DELETE FROM {self._table.sql_name} AS view WHERE {conditions}"
             self._table.run(statement, CHANGES_REMOVAL, identity, barrier)
 
     def _merge(self, identity: ViewIdentity, barrier: Barrier) -> None:
@@ -85,7 +89,7 @@ class KeyRemoval:
         merge_into(
             self._table,
             broadcast_if_few(self._changed, self._measured.through, self._measured.key_bytes),
-            same_keys(self._keys, self._measured.has_nulls),
+            [*same_keys(self._keys, self._measured.has_nulls), *self._within],
             f"{refusal}{REMOVE}",
             CHANGES_REMOVAL,
             identity,

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.spark.partitions import storable
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.spark.stamped_table import StampedTable
 
@@ -43,7 +44,7 @@ def merge_into(
     on = " AND ".join(conditions)
     name = re.sub(r"\W", "_", part)
     relation = f"backfill_{name}_{identity.incarnation}_{barrier.epoch}"
-    changes.createOrReplaceTempView(relation)
+    storable(changes, table.partition_by).createOrReplaceTempView(relation)
     try:
         table.run(
             f"MERGE INTO {table.sql_name} AS view USING {relation} AS change ON {on} {clauses}",

@@ -48,6 +48,9 @@ _PHASE_OF_A_QUERY = re.compile(r"The Spark SQL phase (analysis|optimization|plan
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """The error that a merge raises if the upstream inserted a key that already existed."""
 
+EMPTY_PARTITION = "AIRFLOW_BACKFILL_EMPTY_PARTITION"
+"""The error of a write of an empty text into a partition column."""
+
 _VERSION_GONE = (
     "DELTA_LOG_FILE_NOT_FOUND",
     "DELTA_NO_RECREATABLE_HISTORY_FOUND",
@@ -109,6 +112,15 @@ def is_conflict(error: BaseException) -> bool:
 def is_duplicate_key(error: BaseException) -> bool:
     """Return whether an error means that the upstream inserted a key that already existed."""
     return _is(error, ("USER_RAISED_EXCEPTION",)) and DUPLICATE_KEY in str(error)
+
+
+def _raise_for_partition(error: BaseException, what: str) -> None:
+    """Raise the error for a row that no partition can hold, if there is one."""
+    if _is(error, ("USER_RAISED_EXCEPTION",)) and EMPTY_PARTITION in str(error):
+        raise MaterializedViewError(
+            f"{what}: a row of the query has an empty text in a column of partition_by, and Delta would store null in "
+            "place of it; select nullif(…, '') or another text for it, or choose other partitions, and rebuild the job"
+        ) from None
 
 
 def _raise_for_lost_spark(error: BaseException, what: str) -> None:
@@ -243,6 +255,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it already has; remove the duplicate rows from the upstream"
             ) from None
+        _raise_for_partition(error, what)
         _raise_for_value(error, what)
         _raise_for_violation(error, what)
         _raise_for_source(error, what)

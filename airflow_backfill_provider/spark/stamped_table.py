@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
@@ -36,6 +36,7 @@ from airflow_backfill_provider.lake.tables.view_identity import (
     view_identity,
 )
 from airflow_backfill_provider.spark.appending import append_by_delta, append_rows
+from airflow_backfill_provider.spark.partitions import gathered, storable
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.spark_errors import is_conflict
 from airflow_backfill_provider.spark.staged_files import StagedFiles
@@ -75,11 +76,18 @@ class StampedTable:
     :param path: canonical location.
     :param kind: the table's kind, for messages.
     :param storage_options: options of the object store, as deltalake takes them.
+    :param partition_by: its partition columns.
     """
 
     def __init__(
-        self, spark: SparkSession, path: str, kind: TableKind, storage_options: Mapping[str, str] | None = None
+        self,
+        spark: SparkSession,
+        path: str,
+        kind: TableKind,
+        storage_options: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
     ) -> None:
+        self.partition_by = tuple(partition_by)
         self.path = path
         self.spark = spark
         self._kind = kind
@@ -118,8 +126,10 @@ class StampedTable:
         transaction = AppendTransaction(transaction_id(identity, part), barrier.epoch, stamp)
         staged = StagedFiles(self.path, identity.incarnation, barrier.epoch)
 
+        placed = gathered(storable(rows, self.partition_by), self.partition_by)
+
         def write() -> None:
-            append_rows(rows, self.path, transaction, staged, self._options)
+            append_rows(placed, self.path, transaction, staged, self._options)
 
         self._once(part, identity, barrier, write, may_be_empty=False)
 

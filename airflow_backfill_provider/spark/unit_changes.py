@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -19,6 +19,7 @@ from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import same_keys
+from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
 from airflow_backfill_provider.spark.row_hash import row_hash
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, bytes_of, hash_filter, hash_of
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
@@ -42,6 +43,7 @@ class UnitChanges:
     :param has_several: whether the view has several rows of any unit that has a tombstone.
     :param units: the columns of a unit, and their types in the view.
     :param hashes: the hashes of the units that have a tombstone; ``None`` if these are too many for a filter.
+    :param partition_by: the view's partition columns, which have values in tombstones, too.
     """
 
     rows: DataFrame
@@ -54,6 +56,7 @@ class UnitChanges:
     has_several: bool
     units: Mapping[str, str]
     hashes: frozenset[int] | None
+    partition_by: tuple[str, ...] = ()
 
     @property
     def fresh(self) -> DataFrame:
@@ -70,13 +73,26 @@ class UnitChanges:
         # Where a unit is one row, its columns are enough, and the others need not be read to find the files.
         return [*same, f"{row_hash(view, 'view.')} = change.{self.hashed}"] if self.has_several else same
 
+    def within(self, prefix: str) -> list[str]:
+        """
+        Return what each row of the view meets that a tombstone removes, as SQL: it lies in its partition.
+
+        The partitions of new rows do not count: no row there has to be found.
+
+        :param prefix: what comes before the names of the view's columns.
+        """
+        tombstones = self.rows.filter(F.col(self.is_tombstone))
+        return touched_partitions(tombstones, self.partition_by, prefix)
+
     def filters(self) -> list[str]:
         """Return the condition that leaves out nearly all rows of other units, if one can be made of these."""
         return [] if self.hashes is None else [hash_filter(self.hashes, self.units, "view")]
 
 
 @contextmanager
-def unit_changes(old: DataFrame, fresh: DataFrame, touched: TouchedUnits | None) -> Iterator[UnitChanges]:
+def unit_changes(
+    old: DataFrame, fresh: DataFrame, touched: TouchedUnits | None, partition_by: Sequence[str] = ()
+) -> Iterator[UnitChanges]:
     """
     Compare the rows that units have with those that they shall have, and keep the result for the block.
 
@@ -86,13 +102,15 @@ def unit_changes(old: DataFrame, fresh: DataFrame, touched: TouchedUnits | None)
     :param old: all rows that the units have in the view, in its columns and as of one version.
     :param fresh: all rows that the units shall have, with the view's columns.
     :param touched: the units; one without fresh rows is removed. ``None`` if the whole view is one unit.
+    :param partition_by: the view's partition columns.
     """
     units = touched.columns if touched else ()
+    places = partition_columns(old, partition_by)
     own = own_columns(old.columns)
     is_fresh, is_kept = F.col(own.named(_IS_FRESH)), F.col(own.named(_IS_KEPT))
     is_tombstone = ~is_fresh & F.col(own.named(_IS_FIRST))
     rows = (
-        _compared(old, fresh, units, own)
+        _compared(old, fresh, units, places, own)
         .filter(~is_kept & (is_fresh | is_tombstone))
         .select(
             *map(column, old.columns),
@@ -105,12 +123,15 @@ def unit_changes(old: DataFrame, fresh: DataFrame, touched: TouchedUnits | None)
     try:
         types = {field.name: field.dataType.simpleString() for field in old.schema.fields}
         found = _Found(rows, own, TableSchema.of(old.schema.json()).types, {unit: types[unit] for unit in units})
-        yield found.measured(is_small=touched is not None and touched.number <= MOST_KEYS)
+        measured = found.measured(is_small=touched is not None and touched.number <= MOST_KEYS)
+        yield replace(measured, partition_by=tuple(places))
     finally:
         rows.unpersist()
 
 
-def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnColumns) -> DataFrame:
+def _compared(
+    old: DataFrame, fresh: DataFrame, units: Sequence[str], places: Sequence[str], own: OwnColumns
+) -> DataFrame:
     """Return the rows of both sides, and for each whether the view has it as often as it shall have it."""
     flag, hashed = own.named(_IS_FRESH), own.named(_HASH)
 
@@ -119,7 +140,7 @@ def _compared(old: DataFrame, fresh: DataFrame, units: Sequence[str], own: OwnCo
             # A row that goes is known by its hash, so its values would be moved and sorted for nothing.
             *(
                 column(field.name)
-                if is_fresh or field.name in units
+                if is_fresh or field.name in (*units, *places)
                 else F.lit(None).cast(field.dataType).alias(field.name)
                 for field in old.schema.fields
             ),

@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.job.sql import quote, text_literal
+from airflow_backfill_provider.core.job.layout import ViewLayout
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.core.scan.columns import OwnColumns
 from airflow_backfill_provider.core.scan.table_version import TableVersion
@@ -35,6 +36,8 @@ from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
 from airflow_backfill_provider.spark.merging import REMOVE, insert_of, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges
+from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
+from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
@@ -47,6 +50,7 @@ from airflow_backfill_provider.spark.stamps import (
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
+from airflow_backfill_provider.spark.view_layout import ANY_PROPERTY, PLAIN, assignments, table_clauses
 
 _UNFINISHED = {FINISHED_PROPERTY: "false"}
 
@@ -58,11 +62,18 @@ class MaterializedView:
     :param spark: the session to write with.
     :param path: canonical location.
     :param storage_options: options of the object store, as deltalake takes them.
+    :param partition_by: its partition columns.
     """
 
-    def __init__(self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        storage_options: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
+    ) -> None:
         self.path = path
-        self.table = StampedTable(spark, path, VIEW_TABLE, storage_options)
+        self.table = StampedTable(spark, path, VIEW_TABLE, storage_options, partition_by)
         self.storage_options = storage_options
         self._spark = spark
 
@@ -99,6 +110,7 @@ class MaterializedView:
         earlier_incarnations: Mapping[str, int],
         properties: Mapping[str, str],
         first_rows: FirstRows | None = None,
+        layout: ViewLayout = PLAIN,
     ) -> None:
         """
         Create the table of an incarnation, or replace the table of an earlier incarnation of the job, in one commit.
@@ -106,6 +118,7 @@ class MaterializedView:
         :param schema: the query's columns.
         :param earlier_incarnations: the job's earlier incarnations, each with its highest parallelism.
         :param first_rows: the rows of the new table, which make it a finished view; ``None`` for no rows.
+        :param layout: how its files are laid out.
         :raises MaterializedViewError: if another table lies at the path, or the rows are not what the query gives.
         """
         incarnations = frozenset({*earlier_incarnations, identity.incarnation})
@@ -125,17 +138,14 @@ class MaterializedView:
         ours = identifying_properties(identity, finished=first_rows is not None)
         if first_rows is not None:
             ours |= feed_of_finished(properties, schema.names)
-        assignments = _assignments({**properties, **ours})
         verb = "REPLACE TABLE" if found is not None else create_clause(self.path, self.storage_options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
         first_rows_of(self._spark, schema, first_rows).createOrReplaceTempView(relation)
+        statement = f"{verb} {self.table.sql_name} {table_clauses(layout, schema.names, {**properties, **ours})}"
         try:
-            self.table.create_once(
-                f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}",
-                identity,
-                order=len(incarnations),
-            )
+            with session_settings(self._spark, ANY_PROPERTY if layout.layout_properties else {}):
+                self.table.create_once(f"{statement} AS SELECT * FROM {relation}", identity, order=len(incarnations))
         finally:
             self._spark.catalog.dropTempView(relation)
         reached(CrashPoint.AFTER_CREATION_COMMIT)
@@ -170,7 +180,7 @@ class MaterializedView:
 
     def _set_properties(self, properties: Mapping[str, str], identity: ViewIdentity, epoch: int) -> None:
         with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
-            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ({_assignments(properties)})")
+            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ({assignments(properties)})")
         self.table.log.written_to()
 
     # -------------------------------------------------------------------------------------------------- writes
@@ -184,6 +194,7 @@ class MaterializedView:
         own: OwnColumns,
         identity: ViewIdentity,
         barrier: Barrier,
+        within: Sequence[str] = (),
     ) -> None:
         """
         Apply net changes, once per epoch.
@@ -197,6 +208,7 @@ class MaterializedView:
         :param keys: the view's key columns.
         :param columns: the view's columns.
         :param own: the names of the package's own columns.
+        :param within: conditions that every row of the view with a changed key meets.
         """
         if measured.has_nulls and all(measured.has_nulls):
             changes = self._without_idle_null(changes, keys, own)
@@ -204,7 +216,7 @@ class MaterializedView:
         merge_into(
             self.table,
             broadcast_if_few(changes, measured.through, measured.value_bytes),
-            [*same_keys(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
+            [*same_keys(keys, measured.has_nulls), *within, *self._filters(changes, measured.through, keys)],
             f"{refuse_match(keys, own.appeared)}"
             f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
@@ -235,6 +247,7 @@ class MaterializedView:
         own: OwnColumns,
         identity: ViewIdentity,
         barrier: Barrier,
+        within: Sequence[str] = (),
     ) -> None:
         """
         Apply net changes to an unfinished view in two commits, each once per epoch.
@@ -247,11 +260,12 @@ class MaterializedView:
         :param written: the changed keys' new rows, in the view's columns.
         :param keys: the view's key columns.
         :param own: the names of the package's own columns.
+        :param within: conditions that every row of the view with a changed key meets.
         """
         # After the append the keys exist again, so a repeated removal would delete the new rows.
         if self.table.is_written(CHANGES, identity, barrier):
             return
-        KeyRemoval(self.table, changed, measured, keys, own).run(identity, barrier)
+        KeyRemoval(self.table, changed, measured, keys, own, within).run(identity, barrier)
         reached(CrashPoint.AFTER_REMOVAL_COMMIT)
         self.table.append(written, CHANGES, identity, barrier)
 
@@ -281,6 +295,8 @@ class MaterializedView:
         # Until the part is written, every attempt finds what the epoch's earlier writes left.
         view = self.table.read_at(self.table.log.newest().version)
         units = TouchedUnits.of(touched, unit_columns) if unit_columns else None
+        for condition in touched_partitions(touched, partition_columns(touched, self.table.partition_by)):
+            view = view.filter(condition)
         self.replace_known(units.rows_in(view) if units else view, fresh, units, part, identity, barrier)
         return 1 if units is None else units.number
 
@@ -300,7 +316,7 @@ class MaterializedView:
             found unwritten. Rows that came later would stay.
         :param units: the units; ``None`` if the whole view is one unit.
         """
-        with unit_changes(old, fresh, units) as changes:
+        with unit_changes(old, fresh, units, self.table.partition_by) as changes:
             if not changes.removed:
                 self.table.append(changes.fresh, part, identity, barrier)
                 return
@@ -310,6 +326,7 @@ class MaterializedView:
                 [
                     *changes.conditions(old.schema),
                     *(units.within("view.") if units else ()),
+                    *changes.within("view."),
                     *(changes.filters() if self._has_deletion_vectors() else ()),
                 ],
                 f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(old.columns)}",
@@ -378,8 +395,3 @@ class MaterializedView:
                 f"materialized_view: {self.path} has delta.appendOnly = true, so no epoch can apply changes; switch it "
                 f"off with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
             )
-
-
-def _assignments(properties: Mapping[str, str]) -> str:
-    """Return table properties as SQL."""
-    return ", ".join(f"{text_literal(name)} = {text_literal(value)}" for name, value in properties.items())

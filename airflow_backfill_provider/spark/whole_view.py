@@ -8,6 +8,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_properties
+from airflow_backfill_provider.spark.partitions import storable
 from airflow_backfill_provider.spark.view import MaterializedView
 
 
@@ -26,7 +27,7 @@ def replace_view(view: MaterializedView, fresh: DataFrame, part: str, identity: 
         return
     relation = f"backfill_whole_{identity.incarnation}_{barrier.epoch}"
     columns = ", ".join(map(quote, fresh.columns))
-    fresh.createOrReplaceTempView(relation)
+    storable(fresh, view.table.partition_by).createOrReplaceTempView(relation)
     try:
         view.table.run(
             f"INSERT OVERWRITE {view.table.sql_name} ({columns}) SELECT {columns} FROM {relation}",

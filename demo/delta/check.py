@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +20,8 @@ def main() -> None:
     parser.add_argument("query", type=Path, help="file with the query over the relation upstream")
     arguments = parser.parse_args()
 
-    def read(spark: SparkSession) -> DataFrame:
-        return spark.read.format("delta").option("versionAsOf", arguments.version).load(arguments.table)
+    def read(spark: SparkSession) -> Mapping[str, DataFrame]:
+        return {"upstream": spark.read.format("delta").option("versionAsOf", arguments.version).load(arguments.table)}
 
     run_check(read, arguments.view, arguments.query)
 

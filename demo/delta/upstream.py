@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.status.job_status import JobStatus
 from demo.delta.table import create_orders
 from demo.folder import number_from_environment, program, short_path
 from demo.job import quoted, write_job
@@ -22,7 +23,7 @@ class DeltaOrders(Upstream):
     reading: ClassVar[Sequence[str]] = (
         "Each epoch reads the next orders in key order, and applies the changes of those that were read before.",
     )
-    target: ClassVar[str] = "make demo"
+    stay_command: ClassVar[str] = "make demo ARGS=--stay"
 
     def write_job(self) -> None:
         """Write the job's file."""
@@ -34,6 +35,16 @@ class DeltaOrders(Upstream):
         with self.run.terminal.step(f"writing {text.rows(self.size.rows)} to {short_path(orders)}"):
             create_orders(orders, self.size.rows)
 
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """The locations of the tables that change, by their names."""
+        return {"orders": self.run.folder.orders}
+
+    @property
+    def writer_command(self) -> Sequence[str]:
+        """The writer's module and arguments for Python."""
+        return ["-m", "demo.delta.writer", *self.tables.values()]
+
     def start_writer(self) -> None:
         """Start the writer."""
         folder = self.run.folder
@@ -41,27 +52,30 @@ class DeltaOrders(Upstream):
         self.run.processes.start(
             WRITER,
             [
-                *(sys.executable, "-m", "demo.delta.writer", folder.orders, "--seed", str(SEED)),
+                *(sys.executable, *self.writer_command, "--seed", str(SEED)),
                 *("--report", str(folder.writer_report), "--pause", str(pause)),
             ],
         )
-        self.run.terminal.say(f"a writer changes orders, and waits {pause:g} s between two commits")
+        changed = ", ".join(self.tables)
+        self.run.terminal.say(f"a writer changes {changed}, and waits {pause:g} s between two commits")
 
     def before_the_check(self, run_dag: Callable[[str], None]) -> None:
         """Do nothing: the table can be read as of the view's version."""
 
-    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
+    def check_command(self, status: JobStatus, view: str, query: Path) -> Sequence[str]:
         """Read the table as of the view's version."""
-        return [sys.executable, "-m", "demo.delta.check", self.run.folder.orders, offset, view, str(query)]
+        version = str(status.upstream_version)
+        return [sys.executable, "-m", "demo.delta.check", self.run.folder.orders, version, view, str(query)]
 
-    def as_of(self, offset: str) -> str:
+    def as_of(self, status: JobStatus) -> str:
         """Name the version."""
-        return f"the upstream as of version {offset}"
+        return f"the upstream as of version {status.upstream_version}"
 
     @property
     def places(self) -> Mapping[Path | str, str]:
-        """The table."""
-        return {self.run.folder.orders: "the upstream"}
+        """The tables."""
+        named = len(self.tables) > 1
+        return {location: f"the upstream {name}" if named else "the upstream" for name, location in self.tables.items()}
 
     @property
     def commands_meanwhile(self) -> Sequence[str]:
@@ -76,7 +90,7 @@ class DeltaOrders(Upstream):
         return (
             f"{command} status {job}",
             f"{command} plan {job}",
-            f"{program('python')} -m demo.delta.writer {short_path(self.run.folder.orders)} --commits 20",
+            " ".join([program("python"), *map(short_path, self.writer_command), "--commits 20"]),
             f"{command} run {job}",
             f"{command} verify {job}",
             f"{command} --help",

@@ -44,6 +44,11 @@ class DeltaWriter(OrdersWriter):
         self.report.commits += 1
         self.report.now_at = f"version {self._table.version()}"
 
+    @property
+    def version(self) -> int:
+        """The newest version that it has seen."""
+        return self._table.version()
+
     def append(self, orders: pa.Table) -> None:
         """Append orders."""
         append_orders(self._path, orders)

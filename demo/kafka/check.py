@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +24,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ends = dict(enumerate(map(int, arguments.ends.split())))
 
-    def read(spark: SparkSession) -> DataFrame:
+    def read(spark: SparkSession) -> Mapping[str, DataFrame]:
         options = {
             "kafka.bootstrap.servers": arguments.servers,
             "kafka.isolation.level": "read_committed",
@@ -32,7 +33,7 @@ def main() -> None:
             "endingOffsets": json.dumps({TOPIC: ends}),
         }
         records = spark.read.format("kafka").options(**options).load()
-        return records.withColumn("value", F.from_json(F.col("value").cast("string"), SCHEMA))
+        return {"upstream": records.withColumn("value", F.from_json(F.col("value").cast("string"), SCHEMA))}
 
     run_check(read, arguments.view, arguments.query)
 

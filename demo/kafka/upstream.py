@@ -15,6 +15,7 @@ from confluent_kafka.admin import NewTopic
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.connections import variable_of
+from airflow_backfill_provider.core.status.job_status import JobStatus
 from demo.folder import DemoError, Size, number_from_environment, program, short_path
 from demo.job import write_job
 from demo.kafka.broker import Broker, Quorum
@@ -46,7 +47,7 @@ class KafkaOrders(Upstream):
         "Each epoch reads the next records of every partition. Of one that it has read whole, it adds the new ones.",
         "A position has the number of all offsets, and then the offset of each partition.",
     )
-    target: ClassVar[str] = "make demo-source"
+    stay_command: ClassVar[str] = "make demo-source ARGS=--stay"
     query: ClassVar[str] = """\
 SELECT partition, offset, timestamp, value.region, value.order_id, value.customer_id,
        CAST(value.amount * 100 AS BIGINT) AS cents, value.status, value.updated_at
@@ -118,18 +119,17 @@ GROUP BY region, status
     def before_the_check(self, run_dag: Callable[[str], None]) -> None:
         """Do nothing: the topic can be read up to where the view is."""
 
-    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
+    def check_command(self, status: JobStatus, view: str, query: Path) -> Sequence[str]:
         """Read the topic up to where the view is."""
-        _, ends = offset.split(", ")
+        ends = _ends(status)
         return [
             *(sys.executable, "-m", "demo.kafka.check", self._broker.servers(), ends),
             *(view, str(query)),
         ]
 
-    def as_of(self, offset: str) -> str:
+    def as_of(self, status: JobStatus) -> str:
         """Name the topic and the offsets."""
-        _, ends = offset.split(", ")
-        return f"the committed records of {TOPIC} up to the offsets {ends}"
+        return f"the committed records of {TOPIC} up to the offsets {_ends(status)}"
 
     @property
     def places(self) -> Mapping[Path | str, str]:
@@ -155,3 +155,9 @@ GROUP BY region, status
             f"cat {short_path(self.run.folder.job)}",
             "less docs/how-to/backfill-from-kafka.md    (for a topic of your own)",
         )
+
+
+def _ends(status: JobStatus) -> str:
+    """Return the offset of each partition that the view is at."""
+    _, ends = str(status.upstream_version).split(", ")
+    return ends

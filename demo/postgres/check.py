@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,8 +28,9 @@ def main() -> None:
     options = {"user": fields.login, "password": fields.password, "fetchsize": _FETCHED}
     url = f"jdbc:postgresql://{fields.host}:{fields.port}/{fields.schema}"
 
-    def read(spark: SparkSession) -> DataFrame:
-        return spark.read.jdbc(url, arguments.table, properties={**options, "driver": "org.postgresql.Driver"})
+    def read(spark: SparkSession) -> Mapping[str, DataFrame]:
+        options["driver"] = "org.postgresql.Driver"
+        return {"upstream": spark.read.jdbc(url, arguments.table, properties=options)}
 
     run_check(read, arguments.view, arguments.query)
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.connections import variable_of
+from airflow_backfill_provider.core.status.job_status import JobStatus
 from demo.folder import DemoError, Size, number_from_environment, program, short_path
 from demo.job import NAME, write_job
 from demo.orders import KEY
@@ -44,7 +45,7 @@ class PostgresOrders(Upstream):
         "It also reads the next orders ahead. The next epoch brings them up to date, and appends them to the view.",
         "So the first epoch appends nothing. A position is a place in the database's log, in bytes.",
     )
-    target: ClassVar[str] = "make demo-cdc"
+    stay_command: ClassVar[str] = "make demo-cdc ARGS=--stay"
 
     def __init__(self, run: DemoRun, size: Size) -> None:
         super().__init__(run, size)
@@ -120,17 +121,17 @@ class PostgresOrders(Upstream):
             "The writer stops, because a database cannot be read as of an earlier moment; one last DAG run catches up"
         )
 
-    def check_command(self, offset: str, view: str, query: Path) -> Sequence[str]:
+    def check_command(self, status: JobStatus, view: str, query: Path) -> Sequence[str]:
         """Read the table as it is."""
-        del offset
+        del status
         return [
             *(sys.executable, "-m", "demo.postgres.check", CONNECTION, TABLE),
             *(view, str(query)),
         ]
 
-    def as_of(self, offset: str) -> str:
+    def as_of(self, status: JobStatus) -> str:
         """Name the table and the position."""
-        return f"{TABLE} in PostgreSQL as it is now, at position {offset}"
+        return f"{TABLE} in PostgreSQL as it is now, at position {status.upstream_version}"
 
     @property
     def places(self) -> Mapping[Path | str, str]:

@@ -11,8 +11,8 @@ from faults.joins.queries import DrawnQuery, a_query
 from faults.joins.rows import CHANGES
 from faults.joins.tables import JoinedTable, some_tables
 
-PLAYED = ("join", "join", "groups of joins")
-"""The kinds of queries that are played: those that a shape is registered for; joins of rows most often."""
+PLAYED = ("join", "join", "groups of joins", "union", "groups of unions")
+"""The kinds of queries that are played; joins of rows most often."""
 
 _GAPS = (2, 3)
 """The fewest and the most times at which tables change."""
@@ -51,7 +51,7 @@ class JoinsCase:
     @property
     def has_chunks(self) -> bool:
         """Whether history is read in several epochs; that of groups is read in one."""
-        return self.query.kind == "join"
+        return self.query.kind in {"join", "union"}
 
     def summary(self) -> str:
         """Return a description in one line."""
@@ -72,9 +72,10 @@ def a_case(random: random.Random) -> JoinsCase:
 
 
 def _fields(random: random.Random, query: DrawnQuery) -> dict[str, Any]:
-    if query.kind != "join":
+    if query.kind not in {"join", "union"}:
         return {"strategy": "snapshot", "visibility": "on_finish", "vnode_count": 4}
-    strategy = random.choice(("snapshot", "snapshot", "no_shuffle", "arrangement"))
+    several = ("snapshot", "snapshot", "no_shuffle", "arrangement")
+    strategy = random.choice(several if query.kind == "join" else ("snapshot",))
     fields: dict[str, Any] = {
         "strategy": strategy,
         "visibility": "on_finish" if strategy == "snapshot" else "every_epoch",

@@ -99,7 +99,7 @@ class Items:
     def keys(self, selection: Selection) -> list[Item]:
         """Return one or two expressions to group by."""
         able = [one for one in selection.columns if one.kind != "floating"]
-        chosen = self._random.sample(able, self._random.choice((1, 1, 2)))
+        chosen = self._random.sample(able, min(len(able), self._random.choice((1, 1, 2))))
         return [self._item(selection, column) for column in chosen]
 
     def aggregates(self, selection: Selection) -> list[str]:

@@ -91,23 +91,25 @@ def _rows_of_join(draw: Drawing) -> str:
 
 def _rows_of_union(draw: Drawing) -> str:
     """Branches, and at times another step over them."""
-    operator = draw.random.choice(("UNION ALL", "UNION ALL", "UNION ALL", "UNION"))
-    text, items = _branches(draw, operator)
-    return _outer_step(draw, text, items) if operator == "UNION ALL" and draw.random.random() < 0.25 else text
+    branches, items = _branches(draw, draw.items.some)
+    text = " UNION ALL ".join(branches)
+    return _outer_step(draw, text, items) if draw.random.random() < 0.25 else text
 
 
-def _branches(draw: Drawing, operator: str) -> tuple[str, list[Item]]:
-    """Return the branches of a union, and its columns."""
+def _branches(draw: Drawing, listed: Callable[[Selection], list[Item]]) -> tuple[list[str], list[Item]]:
+    """
+    Return the branches of a union, and its columns.
+
+    :param listed: draws the columns of the first branch.
+    """
     first = draw.branch()
-    items = draw.items.some(first)
+    items = listed(first)
     texts = [f"SELECT {_listed(items)} {first.text}"]
     for _ in range(draw.random.choice((1, 1, 2))):
         branch = draw.branch()
-        listed = ", ".join(draw.items.of_kind(branch, item.kind) for item in items)
-        texts.append(f"SELECT {listed} {branch.text}")
-    if draw.random.random() < 0.15:
-        texts = [f"({text})" for text in texts]
-    return f" {operator} ".join(texts), items
+        columns = ", ".join(draw.items.of_kind(branch, item.kind) for item in items)
+        texts.append(f"SELECT {columns} {branch.text}")
+    return [f"({text})" for text in texts] if draw.random.random() < 0.15 else texts, items
 
 
 def _outer_step(draw: Drawing, inner: str, items: Sequence[Item]) -> str:
@@ -136,7 +138,16 @@ def _groups_of_joins(draw: Drawing) -> str:
 
 
 def _groups_of_unions(draw: Drawing) -> str:
-    text, items = _branches(draw, "UNION ALL")
+    """UNION, DISTINCT over UNION ALL, or groups and aggregates over it."""
+    how = draw.random.randrange(5)
+    branches, items = _branches(draw, draw.items.keys if how < 2 else draw.items.some)
+    if how == 0:
+        last = draw.random.choice(("UNION", "UNION DISTINCT"))
+        before = draw.random.choice(("UNION ALL", last))
+        return f" {last} ".join((f" {before} ".join(branches[:-1]), branches[-1]))
+    text = " UNION ALL ".join(branches)
+    if how == 1:
+        return f"SELECT DISTINCT {', '.join(item.name for item in items)} FROM ({text}) AS j"
     return _over(draw, text, items)
 
 

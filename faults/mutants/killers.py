@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+DECIDED_COLUMNS = "tests/unit/shapes/row/test_determined.py"
+OWN_COMMITS = "tests/unit/lake/log/test_own_commits.py"
 BARRIER = "tests/unit/core/epoch/test_barrier.py"
 ADDED_FILES = "tests/unit/lake/log/test_added_files.py"
 APPEND_ONLY = "tests/integration/engine/test_append_only.py"

@@ -73,4 +73,19 @@ MUTANTS = (
         killers=(f"{SPARK}::test_a_view_over_two_tables_follows_both_through_crashes",),
         spark=True,
     ),
+    Mutant(
+        name="a-whole-view-of-former-rows",
+        breaks="A view that is computed whole has the rows of other upstreams as of the begin of their windows.",
+        invariant="I1",
+        file="airflow_backfill_provider/shapes/full/writer.py",
+        old="fresh = self._context.run(read, self._context.others_at_end(barrier))",
+        new="fresh = self._context.run(read, self._context.others_at_begin(barrier, self._context.others))",
+        killers=(
+            (
+                "tests/integration/engine/test_full_over_several.py::"
+                "test_a_view_that_is_computed_whole_follows_all_tables_through_changes_and_crashes"
+            ),
+        ),
+        spark=True,
+    ),
 )

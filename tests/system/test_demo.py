@@ -172,6 +172,19 @@ def test_totals_over_a_view_that_never_rests_equal_a_query_over_the_orders(start
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
+def test_a_star_whose_tables_all_change_equals_its_query(start_demo, tmp_path):
+    demo = start_demo("demo", "--star")
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("revenue_by_country: epoch 1", "The views are finished", "of countries; none are missing"):
+        assert part in out
+    assert out.count("equal: the view has") == 2
+    assert "Germany" in out.partition("revenue by country:")[2]
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
 def test_the_demo_over_kafka_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     demo = start_demo("demo.source")
     out, err = demo.communicate()

@@ -82,14 +82,16 @@ WITHOUT = {
     "shapes/edits.py": Untested("edits of whole queries", "tests/unit/shapes/joined/test_texts.py"),
     "shapes/pipe_operators.py": Untested("steps of whole queries", "tests/unit/shapes/test_levels.py"),
     "shapes/joined/affected_rows.py": on_spark("test_joins"),
+    "shapes/joined/changed_leads.py": on_spark("test_unions"),
     "shapes/joined/checks.py": Untested("checks of whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/clauses.py": Untested("clauses of whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/conditions.py": Untested("conditions of whole queries", "tests/unit/shapes/joined/test_tree.py"),
     "shapes/joined/edges.py": Untested("conditions of whole queries", "tests/unit/shapes/joined/test_tree.py"),
+    "shapes/joined/job_checks.py": Untested("checks of whole jobs", "tests/unit/shapes/united/test_query.py"),
     "shapes/joined/names.py": Untested("names in whole queries", "tests/unit/shapes/joined/test_query.py"),
     "shapes/joined/outcome.py": Untested("checks of whole queries", "tests/unit/shapes/joined/test_query.py"),
-    "shapes/joined/over_join.py": Untested(
-        "what queries over joins share", "tests/unit/shapes/joined/test_join_query.py"
+    "shapes/joined/over_branches.py": Untested(
+        "what queries over joins and unions share", "tests/unit/shapes/joined/test_join_query.py"
     ),
     "shapes/joined/parts.py": Untested("values with few rules", "tests/unit/shapes/joined/test_texts.py"),
     "shapes/joined/reading.py": Untested("readings of whole queries", "tests/unit/shapes/joined/test_tree.py"),
@@ -119,6 +121,7 @@ WITHOUT = {
     "spark/key_variable.py": on_spark("test_key_removal"),
     "spark/merging.py": on_spark("test_small_changes"),
     "spark/created_types.py": on_spark("test_upstream_schemas"),
+    "spark/different_rows.py": on_spark("test_compared_tables"),
     "spark/first_rows.py": on_spark("test_succession"),
     "spark/further_lead.py": on_spark("test_unions"),
     "spark/job_rows.py": on_spark("test_bad_input"),
@@ -127,6 +130,7 @@ WITHOUT = {
     "spark/observed_rows.py": on_kafka("test_epochs"),
     "spark/named_relations.py": on_spark("test_named_relations"),
     "spark/own_table.py": on_spark("test_arrangement"),
+    "spark/partitions.py": on_spark("test_layout"),
     "spark/predicates.py": on_spark("test_predicates"),
     "spark/query.py": on_spark("test_names"),
     "spark/row_account.py": on_spark("test_suspect_statistics"),
@@ -163,7 +167,6 @@ WITHOUT = {
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "shapes/joined/writer.py": on_spark("test_joins"),
-    "shapes/united/affected.py": on_spark("test_unions"),
     "shapes/united/units.py": on_spark("test_unions"),
     "shapes/united/writer.py": on_spark("test_unions"),
     "shapes/joined_groups/joined_rows.py": on_spark("test_joined_groups"),

@@ -103,6 +103,8 @@ class ResolvedUpstream(BaseModel):
     :param columns: the columns that key, distribution key and query use, with their types.
     :param pinned: what else the source needs to read the same rows for ever, such as the schema of records; empty for
         most.
+    :param compared: whether its changes are found by comparing its rows at both ends of a window, because it recorded
+        none when the job was created; only of upstreams beside the one that leads.
     :param others: the upstreams beside the one that leads, by their names in the query; empty for most jobs.
     """
 
@@ -111,6 +113,7 @@ class ResolvedUpstream(BaseModel):
     table_id: str
     columns: tuple[UpstreamColumn, ...]
     pinned: Annotated[Mapping[str, str], Field(exclude_if=lambda found: not found)] = {}
+    compared: Annotated[bool, Field(exclude_if=lambda compared: not compared)] = False
     others: Annotated[Mapping[str, OtherUpstream], Field(exclude_if=lambda found: not found)] = {}
 
     @property

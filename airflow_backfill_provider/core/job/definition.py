@@ -32,6 +32,7 @@ from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
+from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.rate_limit import (
     AskedRate,
     PaceField,
@@ -54,7 +55,6 @@ from airflow_backfill_provider.core.job.upstreams import (
     written_at,
 )
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.job.yaml_text import ShownAsYaml
 from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
@@ -72,7 +72,7 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class BackfillJob(ShownAsYaml):
+class BackfillJob(ViewLayout):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 
@@ -150,7 +150,8 @@ class BackfillJob(ShownAsYaml):
 
     @model_serializer(mode="wrap")
     def _as_given(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = fields_of(self)
+        given = fields_of(self)
+        fields: dict[str, Any] = {name: given[name] for name in self.field_names() if name in given}
         if self.upstreams:
             fields.pop("upstream", None)
         return fields
@@ -359,7 +360,7 @@ class BackfillJob(ShownAsYaml):
         """
         content = read_yaml(path)
         if not isinstance(content, dict):
-            raise InvalidJobError(f"{path}: is not a mapping of a job's fields ({', '.join(cls.model_fields)})")
+            raise InvalidJobError(f"{path}: is not a mapping of a job's fields ({', '.join(cls.field_names())})")
         try:
             return cls(**{str(field): value for field, value in content.items()})
         except InvalidJobError as error:
@@ -388,7 +389,7 @@ def require_parallelism(parallelism: int, vnode_count: int) -> None:
 
 def _fields_at(path: tuple[int | str, ...], fields: Mapping[str, Any]) -> list[str]:
     if not path:
-        return list(BackfillJob.model_fields)
+        return BackfillJob.field_names()
     models: dict[int | str, type[BaseModel]] = {"keys": KeyBounds, "restrict_to": Restriction, "key": KeyColumn}
     model = next((model for name, model in models.items() if name in path), None)
     return definition_class(written_at(path, fields))[0].field_names() if model is None else list(model.model_fields)

@@ -8,7 +8,6 @@ target size, and a bin with a single file stays as it is. Rows that deletion vec
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,9 +29,6 @@ TARGET_PROPERTY = "delta.targetFileSize"
 
 MOST_DELETED_OF_FILE = 0.05
 """Share of a file's rows that may be deleted before it counts as small; Delta's default."""
-
-_SIZE = re.compile(r"\s*(\d+)\s*([kmgt]?)b?\s*", re.IGNORECASE)
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 class CompactionStep(StrEnum):
@@ -144,12 +140,6 @@ def plan_compaction(
 def half_of(target: int) -> int:
     """Return the default size below which a file is small, in bytes."""
     return max(target // 2, 1)
-
-
-def bytes_of(text: str) -> int | None:
-    """Parse a size as in Delta's properties, such as ``104857600`` or ``100mb``; ``None`` if the text is no size."""
-    found = _SIZE.fullmatch(text)
-    return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
 def _saved_files(files: Iterable[StoredFile], target: int, smaller_than: int) -> int:

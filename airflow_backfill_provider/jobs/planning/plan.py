@@ -26,6 +26,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
+from airflow_backfill_provider.jobs.planning.layout_warnings import layout_warnings
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream, planned_upstreams
 from airflow_backfill_provider.jobs.rate import NextLimit, next_limit
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
@@ -116,9 +117,10 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     described = seen.described
     resolved = resolve_upstream(job, described, seen.others)
     require_changes_of_all(job, resolved, seen.several)
-    created = backfill.store.created()
+    created, pinned = backfill.store.created(), resolved
     if created:
         settings = backfill.require_created()
+        pinned = settings.upstream
         job = job.model_copy(update=initial_settings_of(settings))
     choice = choose_strategy(job, upstream, described, seen.others)
     outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
@@ -127,12 +129,12 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     upkeep = _upkeep(job, outlook, created=created)
-    of_units = over_tables(query_of(job), job, resolved).unit_columns(list(described.types))
-    largest_unit = upstream.largest_group(described.offset, of_units)
+    query = over_tables(query_of(job), job, resolved)
+    largest_unit = upstream.largest_group(described.offset, query.unit_columns(list(described.types)))
     return BackfillPlan(
         name=job.name,
         created=created,
-        upstreams=planned_upstreams(job, seen, over_tables(query_of(job), job, resolved)),
+        upstreams=planned_upstreams(job, seen, query, pinned),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),
@@ -165,6 +167,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
                 computes_anew=upkeep.get("refresh_rows") is not None,
                 reads_units=KINDS.named(outlook.strategy).reads_units,
             ),
+            *layout_warnings(job, query, list(described.types), rows),
             *(() if created else [f"create is refused: {missing}" for missing in upstream.missing_rights()]),
             *(() if created else _view_warnings(backfill)),
         ),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -27,6 +28,7 @@ class PlannedUpstream(BaseModel):
     :param rows: their rows.
     :param bytes: their size.
     :param kept_hours: how long it keeps changes; ``None`` if that is unknown.
+    :param is_compared: whether it records no changes, and its rows at both ends of a window are compared.
     :param is_broadcast: whether it is so small that Spark, by default, sends it to every executor.
     :param change: an epoch in which 0.1 % of its rows change; ``None`` if the query does not tell what these touch.
     """
@@ -41,15 +43,19 @@ class PlannedUpstream(BaseModel):
     rows: int
     bytes: int
     kept_hours: float | None
+    is_compared: bool = False
     is_broadcast: bool = False
     change: PlannedChange | None = None
 
 
-def planned_upstreams(job: BackfillJob, seen: FirstLook, query: ShapedQuery) -> dict[str, PlannedUpstream]:
+def planned_upstreams(
+    job: BackfillJob, seen: FirstLook, query: ShapedQuery, pinned: ResolvedUpstream
+) -> dict[str, PlannedUpstream]:
     """
     Return what is known of each of several upstreams, by its name; nothing if there is only one.
 
     :param query: the job's query, resolved over them.
+    :param pinned: what the job has pinned of them, or will pin when it is created.
     """
     found, leads = {}, {job.lead_name, *further_leads(job)}
     for name, upstream in seen.several.items():
@@ -66,6 +72,7 @@ def planned_upstreams(job: BackfillJob, seen: FirstLook, query: ShapedQuery) -> 
             rows=sum(file.row_count for file in files),
             bytes=size,
             kept_hours=None if kept is None else kept.total_seconds() / 3600,
+            is_compared=name in pinned.others and pinned.others[name].compared,
             is_broadcast=name != job.lead_name and size <= BROADCAST_BYTES,
         )
     changes = _changes(job.lead_name, seen, query, {name: one.rows for name, one in found.items()})

@@ -15,9 +15,15 @@ def upstream_facts(upstreams: Mapping[str, PlannedUpstream]) -> Iterator[tuple[s
     for name, found in upstreams.items():
         leads = "leads; " if found.leads else ""
         size = f"{text.rows(found.rows)}, {text.size(found.bytes)} in {text.files(found.files)}"
-        kept = "" if found.kept_hours is None else f", keeps changes for {text.duration(found.kept_hours * 3600)}"
+        what = "removed files" if found.is_compared else "changes"
+        kept = "" if found.kept_hours is None else f", keeps {what} for {text.duration(found.kept_hours * 3600)}"
+        compared = (
+            "; without change data feed, so an epoch compares its rows at both ends of the window"
+            if found.is_compared
+            else ""
+        )
         sent = "; so small that Spark sends it to every executor by default" if found.is_broadcast else ""
-        yield name, f"{leads}{size} as of {found.offset_name} {found.version}{kept}{sent}"
+        yield name, f"{leads}{size} as of {found.offset_name} {found.version}{kept}{compared}{sent}"
 
 
 def change_facts(upstreams: Mapping[str, PlannedUpstream]) -> Iterator[tuple[str, str]]:

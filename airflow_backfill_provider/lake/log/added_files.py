@@ -14,6 +14,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError
+from airflow_backfill_provider.lake.log.own_commits import commit_append
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable, plain_table
 from airflow_backfill_provider.lake.log.written_statistics import statistics_of
 from airflow_backfill_provider.lake.store.bucket_options import options_of
@@ -43,11 +44,18 @@ def open_plain(location: str, storage_options: Mapping[str, str] | None = None) 
     """
     Return what adding files to a table needs; ``None`` if there is no table, or it is not plain.
 
+    To some tables deltalake writes neither commits nor checkpoints that have all. Of these, one whose next version is
+    to have a checkpoint does not count as plain, so that Delta's own writer makes the commit, and then the checkpoint.
+
     :raises StorageUnavailableError: if its storage does not answer.
     """
     try:
         with storage_errors(location):
-            return plain_table(DeltaTable(location, storage_options=options_of(location, storage_options)))
+            table = DeltaTable(location, storage_options=options_of(location, storage_options))
+            found = plain_table(table)
+            if found is None or found.for_deltalake or (table.version() + 1) % found.checkpoint_interval:
+                return found
+            return None
     except DeltaError:
         # Delta's own writer may still be able to use it, or says what is wrong.
         return None
@@ -72,9 +80,7 @@ def add_files(
     :raises EpochFailedError: if the table is another by now, or other writers were faster again and again.
     :raises StorageUnavailableError: if its storage does not answer; then the files may be part of the table.
     """
-    actions: list[AddAction | RemoveAction] = [
-        _action(Path(location, name), footer, expected) for name, footer in files.items()
-    ]
+    actions = [_action(Path(location, name), footer, expected) for name, footer in files.items()]
     attempts = Retrying(
         retry=retry_if_exception_type(CommitFailedError),
         stop=stop_after_attempt(_MOST_ATTEMPTS),
@@ -92,7 +98,7 @@ def add_files(
 
 def _attempt(
     location: str,
-    actions: list[AddAction | RemoveAction],
+    actions: list[AddAction],
     expected: PlainTable,
     transaction: AppendTransaction,
     storage_options: Mapping[str, str] | None,
@@ -106,8 +112,17 @@ def _attempt(
             f"{location} was recreated, or its columns or properties changed, while the epoch wrote; run the epoch "
             "again"
         )
+    if not expected.for_deltalake:
+        commit_append(
+            location,
+            table.version() + 1,
+            actions,
+            transaction=(transaction.name, transaction.version),
+            user_metadata=transaction.user_metadata,
+        )
+        return True
     table.create_write_transaction(
-        actions,
+        list[AddAction | RemoveAction](actions),
         "append",
         table.schema(),
         commit_properties=CommitProperties(

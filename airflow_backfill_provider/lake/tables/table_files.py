@@ -13,7 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_backfill_provider.core.status.compaction import TARGET_FILE_SIZE, TARGET_PROPERTY, StoredFile, bytes_of
+from airflow_backfill_provider.core.sizes import bytes_of
+from airflow_backfill_provider.core.status.compaction import TARGET_FILE_SIZE, TARGET_PROPERTY, StoredFile
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.lake.store.storage import log_errors
 from airflow_backfill_provider.lake.tables.data_files import DataFiles

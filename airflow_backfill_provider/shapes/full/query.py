@@ -162,7 +162,7 @@ def check_full_query(text: str) -> FullQuery:
         text=query.text,
         reads=reads,
         words=frozenset({token.text.lower() for token in query.tokens} | named),
-        has_star=any(map(_has_star, trees)),
+        has_star=any(map(has_star, trees)),
         aggregates=any(called[-1] in AGGREGATES for _, called in called_functions(query.tokens)),
         levels=levels or (),
         steps=None if levels is None else steps_of(levels),
@@ -185,7 +185,7 @@ def _levels_of(query: QueryText) -> tuple[Level, ...] | None:
     return levels
 
 
-def _has_star(tree: exp.Query) -> bool:
+def has_star(tree: exp.Query) -> bool:
     """Return whether a query may use columns that it does not name."""
     joins = any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join))
     stars = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))

@@ -8,7 +8,7 @@ of the text here, Spark's own plan is checked for before the query runs: it read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -49,7 +49,30 @@ class Reading:
     is_named: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NamedReading(Reading):
+    """
+    One place of a text where one of several upstreams is read.
+
+    :param name: its name, as the query writes it.
+    """
+
+    name: str
+
+
 def parsed(query: QueryText) -> exp.Query:
+    """
+    Parse a query over one upstream as a whole.
+
+    :raises InvalidJobError: if it is no single query, or has what no such query may have.
+    """
+    tree = tree_of(query)
+    if any(isinstance(node, exp.Query) and not _is_relation(node, tree) for node in tree.walk()):
+        raise unsupported("subqueries in expressions")
+    return tree
+
+
+def tree_of(query: QueryText) -> exp.Query:
     """
     Parse a query as a whole.
 
@@ -77,32 +100,47 @@ def parsed(query: QueryText) -> exp.Query:
 
 def readings(query: QueryText, tree: exp.Query) -> tuple[Reading, ...]:
     """
-    Return where a query reads the upstream.
+    Return where a query reads the only upstream.
 
     :raises InvalidJobError: if it reads something else, or in another form than ``FROM upstream``.
     """
-    tables = list(tree.find_all(exp.Table))
+    found = named_readings(query, tree)
+    if other := next((read.name for read in found if read.name.lower() != RELATION), None):
+        raise InvalidJobError(f"the query reads {other!r}; it may read {RELATION} only")
+    return tuple(Reading(read.start, read.end, read.is_named) for read in found)
+
+
+def named_readings(query: QueryText, tree: exp.Query) -> tuple[NamedReading, ...]:
+    """
+    Return where a query reads which upstreams.
+
+    :raises InvalidJobError: if it reads something else, or in another form than ``FROM name``.
+    """
     common = {table.alias.lower() for table in tree.find_all(exp.CTE)}
     if RELATION in common:
         raise unsupported(f"WITH {RELATION}, which hides the upstream,")
-    read = [table for table in tables if table.name.lower() not in common or table.args.get("db")]
+    read = [table for table in tree.find_all(exp.Table) if table.name.lower() not in common or table.args.get("db")]
     for table in read:
-        if table.name.lower() != RELATION or table.args.get("db") or not isinstance(table.this, exp.Identifier):
-            raise InvalidJobError(f"the query reads {table.sql()!r}; it may read {RELATION} only")
-        alias = table.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise InvalidJobError(f"the query must read plain {RELATION}, without columns")
-        if table.args.get("sample") or table.args.get("version") or table.args.get("when"):
-            raise InvalidJobError(f"the query must read plain {RELATION}, without a version and a sample")
-    found = tuple(_named_after(query.tokens))
-    if not found:
+        _require_plain_table(table)
+    if not read:
         raise InvalidJobError(f"the query does not read {RELATION}")
-    if len(found) != len(read):
-        raise unsupported(f"{RELATION} in another place than after FROM and JOIN")
+    names = {table.name.lower() for table in read}
+    found = tuple(_named_after(query.tokens, names))
     by_place = {table.this.meta.get("start"): bool(table.alias) for table in read}
-    if set(by_place) != {token.start for token in found}:
-        raise unsupported(f"{RELATION} in another place than after FROM and JOIN")
-    return tuple(Reading(token.start, token.end + 1, by_place[token.start]) for token in found)
+    if len(found) != len(read) or set(by_place) != {token.start for token in found}:
+        raise unsupported(f"{read[0].name} in another place than after FROM and JOIN")
+    return tuple(NamedReading(token.start, token.end + 1, by_place[token.start], token.text) for token in found)
+
+
+def _require_plain_table(table: exp.Table) -> None:
+    """Refuse a table that is no plain name."""
+    alias = table.args.get("alias")
+    if table.args.get("db") or not isinstance(table.this, exp.Identifier):
+        raise InvalidJobError(f"the query reads {table.sql()!r}; it may read {RELATION} only, or names under upstreams")
+    if alias is not None and alias.args.get("columns"):
+        raise InvalidJobError(f"the query must read plain {table.name}, without columns")
+    if table.args.get("sample") or table.args.get("version") or table.args.get("when"):
+        raise InvalidJobError(f"the query must read plain {table.name}, without a version and a sample")
 
 
 def grains(tree: exp.Query) -> int:
@@ -111,24 +149,22 @@ def grains(tree: exp.Query) -> int:
     return sum(isinstance(node.parent, exp.Group | exp.GroupingSets) for node in found)
 
 
-def _named_after(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the upstream's name wherever a relation may stand."""
+def _named_after(tokens: Sequence[Token], names: Collection[str]) -> Iterator[Token]:
+    """Yield the upstreams' names wherever a relation may stand."""
     for index, token in enumerate(tokens):
         is_relation = type_at(tokens, index - 1) in _BEFORE_RELATIONS
         # IS DISTINCT FROM is a comparison, and after a dot any word is a name.
         is_clause = type_at(tokens, index - 2) not in {TokenType.DISTINCT, TokenType.DOT}
         ends = type_at(tokens, index + 1) not in {TokenType.DOT, TokenType.L_PAREN}
-        if token.text.lower() == RELATION and is_relation and is_clause and ends:
+        if token.text.lower() in names and is_relation and is_clause and ends:
             yield token
 
 
 def _require_plain(tree: exp.Query) -> None:
-    """Refuse clauses, subqueries in expressions, and what changes from day to day."""
+    """Refuse clauses, and what changes from day to day."""
     for node in tree.walk():
         if isinstance(node, exp.Query):
             refuse_clauses(node, REFUSED_CLAUSES, unsupported)
-            if not _is_relation(node, tree):
-                raise unsupported("subqueries in expressions")
         if isinstance(node, exp.QueryTransform):
             raise unsupported("a script transformation")
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in NON_DETERMINISTIC:

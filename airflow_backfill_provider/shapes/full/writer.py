@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -12,7 +13,8 @@ from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.full.query import check_full_query
+from airflow_backfill_provider.shapes.full.query import FullQuery
+from airflow_backfill_provider.shapes.full.several_query import FullQueryOverSeveral
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
@@ -33,20 +35,23 @@ class FullWriter(ViewWriter):
     def __init__(self, context: WriterContext) -> None:
         self._context = context
         self._rows = context.job_rows
-        self._query = check_full_query(context.job.query)
+        self._query = cast("FullQuery | FullQueryOverSeveral", context.query.query)
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that do not last."""
-        schema = self._context.run(rows.limit(0)).schema
-        require_columns(schema, table_properties, {*self._query.words, *(name.lower() for name in self._rows.names)})
-        require_mergeable(self._context.spark, schema, table_properties)
+        context = self._context
+        schema = context.without_rows().schema
+        named = {*self._rows.names}.union(*(other.names for other in context.others.values()))
+        require_columns(schema, table_properties, {*self._query.words, *(name.lower() for name in named)})
+        require_mergeable(context.spark, schema, table_properties)
         if self._query.aggregates:
             require_exact_texts(schema)
-        require_lasting_values(self._context.spark, self._context.query, rows.select(*map(column, self._rows.columns)))
+        used = rows.select(*map(column, self._rows.columns))
+        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""
-        return self._context.run(self._rows.empty()).schema
+        return self._context.without_rows().schema
 
     def write_changes(
         self,
@@ -66,7 +71,7 @@ class FullWriter(ViewWriter):
     ) -> None:
         """Append the query's rows over all of history, which is one part."""
         del since
-        fresh = self._context.run(without_pushdown(rows))
+        fresh = self._context.run(without_pushdown(rows), self._context.others_at_end(barrier))
         # Once history is read, its last part has no rows; a query may give rows over nothing, and the view has them.
         self._context.view.append(fresh.limit(0) if barrier.read_before else fresh, part, identity, barrier)
 
@@ -78,7 +83,8 @@ class FullWriter(ViewWriter):
         return self.write_whole(REPAIR, identity, barrier)
 
     def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
-        """Replace all rows of the view by the query over all rows of the upstream."""
-        fresh = self._context.run(self._context.read_set(barrier, with_chunk=False))
+        """Replace all rows of the view by the query over all rows of all upstreams."""
+        read = self._context.read_set(barrier, with_chunk=False)
+        fresh = self._context.run(read, self._context.others_at_end(barrier))
         replace_view(self._context.view, fresh, part, identity, barrier)
         return UnitWork(technique=WHOLE)

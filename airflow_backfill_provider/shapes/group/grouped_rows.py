@@ -2,14 +2,14 @@
 The rows that a query groups on Spark, and what the user's text makes of them.
 
 Slices and folds ask for groups, for units and for columns of rows. Which tables the rows come from does not matter to
-them: a :class:`GroupInput` gives the rows that an epoch needs, of one upstream or of joined ones.
+them: a :class:`GroupInput` gives the rows that an epoch needs, of one upstream or of several.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -18,8 +18,12 @@ from pyspark.sql import DataFrame
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.group.grouping_query import GroupingQuery
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.named_relations import sql_over
 from airflow_backfill_provider.spark.spark_errors import query_errors
+
+_SAMPLE = 1_000
+"""The rows of each upstream with which the split query is compared with the whole one at creation."""
 
 
 class GroupedRows(ABC):
@@ -94,9 +98,9 @@ class GroupInput(ABC):
         """Return no rows."""
 
     @abstractmethod
-    def at_creation(self, rows: DataFrame) -> GroupedRows:
+    def sample(self, rows: DataFrame) -> AbstractContextManager[GroupedRows]:
         """
-        Return rows as of the job's creation.
+        Give some rows as of the job's creation, the same ones for the time of a block.
 
         :param rows: rows of the upstream, or of the one that leads.
         """
@@ -106,16 +110,27 @@ class GroupInput(ABC):
         """Return all rows that were read before an epoch, as of the end of its window."""
 
     @abstractmethod
-    def chunk(self, rows: DataFrame, barrier: Barrier) -> GroupedRows:
+    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], barrier: Barrier) -> GroupedRows:
         """
         Return the rows of a part of history.
 
         :param rows: its rows of the upstream, or of the one that leads.
+        :param further: those of the upstreams that lead further branches, by their names.
         """
 
     @abstractmethod
     def images(self, changes: Changes, barrier: Barrier) -> AbstractContextManager[Images]:
         """Give the rows that changes take away and bring, for the time of a block."""
+
+
+@contextmanager
+def sampled(rows: DataFrame) -> Iterator[DataFrame]:
+    """Give some of the rows, the same ones for the time of a block."""
+    kept = rows.limit(_SAMPLE).persist(KEPT)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def run(context: WriterContext, text: str, relations: Mapping[str, DataFrame]) -> DataFrame:

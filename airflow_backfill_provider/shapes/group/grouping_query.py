@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Self
 
@@ -89,6 +89,12 @@ class GroupingQuery(queries.ShapedQuery):
         held = [types[name.lower()] for name in self.units_with(settings.upstream.all_names).outputs]
         order = KeyOrder(tuple(KeyField(name=name, type=kind) for name, kind in held))
         return queries.Units(order=order, outputs=order.names, hashed=None)
+
+    def decided_by_unit(self, wanted: Collection[str], key: Sequence[str], available: Sequence[str]) -> Collection[str]:
+        """Return those of some columns of the view that identify a unit."""
+        del key
+        outputs = {name.lower() for name in self.units_with(available).outputs}
+        return [name for name in wanted if name.lower() in outputs]
 
     def holds_distribution_key(self, settings: JobSettings) -> bool:
         """Return that a unit's vnode is computed from columns of the view."""

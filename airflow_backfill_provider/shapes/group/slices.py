@@ -16,12 +16,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupInput, Images
 from airflow_backfill_provider.sources.shared.by_key import with_keys
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.row_hash import row_hashes
-
-_SAMPLE = 1_000
-"""The rows of the newest version with which the split query is compared with the whole one at creation."""
-
 
 _FLOATING = re.compile(r"\b(float|double)\b")
 
@@ -60,9 +55,7 @@ class Slices:
         """
         if self._rows.query.is_global:
             return
-        kept = rows.limit(_SAMPLE).persist(KEPT)
-        try:
-            sample = self._rows.at_creation(kept)
+        with self._rows.sample(rows) as sample:
             half = F.pmod(F.hash(*self._rows.names), F.lit(2)) == 0
             touched = sample.units().distinct().filter(half)
             whole, sliced = sample.groups(), sample.groups_of(touched)
@@ -73,8 +66,6 @@ class Slices:
                     "query: over some groups it gives other rows than over all rows; write each expression that it "
                     "groups by in GROUP BY or PARTITION BY, and no column that depends on other groups"
                 )
-        finally:
-            kept.unpersist()
 
 
 def _hashed(rows: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.shapes.base import Changes, WriterContext
-from airflow_backfill_provider.shapes.group.grouped_rows import GroupedRows, GroupInput, Images, run
+from airflow_backfill_provider.shapes.group.grouped_rows import GroupedRows, GroupInput, Images, run, sampled
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
 from airflow_backfill_provider.sources.shared.by_key import column
@@ -76,17 +76,19 @@ class UpstreamInput(GroupInput):
         """Return no rows."""
         return self._of(self.context.job_rows.empty())
 
-    def at_creation(self, rows: DataFrame) -> GroupedRows:
-        """Return rows as of the job's creation."""
-        return self._of(rows)
+    @contextmanager
+    def sample(self, rows: DataFrame) -> Iterator[GroupedRows]:
+        """Give some rows."""
+        with sampled(rows) as kept:
+            yield self._of(kept)
 
     def read_set(self, barrier: Barrier) -> GroupedRows:
         """Return all rows that were read before an epoch, as of the end of its window."""
         return self._of(self.context.read_set(barrier, with_chunk=False))
 
-    def chunk(self, rows: DataFrame, barrier: Barrier) -> GroupedRows:
+    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], barrier: Barrier) -> GroupedRows:
         """Return the rows of a part of history."""
-        del barrier
+        del further, barrier
         return self._of(rows)
 
     @contextmanager

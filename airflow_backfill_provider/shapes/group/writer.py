@@ -61,7 +61,7 @@ class SliceWriter(ViewWriter):
         if self._query.aggregates:
             require_exact_texts(result.schema)
         used = rows.select(*map(column, context.job_rows.columns))
-        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
+        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
         if bool(result.limit(1).count()) is not self._query.is_global:
             raise InvalidJobError(
                 "query: Spark groups its rows otherwise than its text shows; write GROUP BY with the columns' names"
@@ -98,8 +98,21 @@ class SliceWriter(ViewWriter):
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
         """Append the groups of a part of history, each whole."""
+        self.write_part_of_leads(rows, {}, part, identity, barrier, since=since)
+
+    def write_part_of_leads(
+        self,
+        rows: DataFrame,
+        further: Mapping[str, DataFrame],
+        part: int,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        since: TableVersions | None,
+    ) -> None:
+        """Append the groups of a part of the history of several upstreams, each whole."""
         del since
-        groups = self._rows.chunk(without_pushdown(rows), barrier).groups()
+        groups = self._rows.chunk(without_pushdown(rows), further, barrier).groups()
         if self._query.is_global and barrier.read_before:
             # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
             groups = groups.limit(0)

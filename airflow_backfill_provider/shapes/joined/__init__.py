@@ -39,9 +39,9 @@ class Join(Shape):
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse a query that joins the only table with itself, unless the job gives it under ``upstreams``."""
-        from airflow_backfill_provider.shapes.joined.refusals import require_upstreams
+        from airflow_backfill_provider.shapes.joined.job_checks import require_upstreams
 
-        require_upstreams(job)
+        require_upstreams(job, self.query(job.query))
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer that replaces all rows of the affected leads."""

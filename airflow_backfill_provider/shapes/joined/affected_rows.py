@@ -15,14 +15,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.shapes.base import Changes, WriterContext
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan, AffectedStep, Hop
 from airflow_backfill_provider.shapes.joined.tree import Pair
 from airflow_backfill_provider.sources.shared.balanced import all_of, any_of
-from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.shallow_rows import shallow
@@ -55,31 +53,6 @@ def leads_of_changes(
             values[step.role] = _kept(_values(step, found), kept)
         # A file is not skipped by the values that are looked for: its statistics may be wrong.
         yield _met(without_pushdown(leads), steps[-1], values) if steps[-1].hops else None
-
-
-@contextmanager
-def affected_unchanged(
-    context: WriterContext, plan: AffectedPlan, changes: Changes, whole: Mapping[str, DataFrame], barrier: Barrier
-) -> Iterator[DataFrame | None]:
-    """
-    Find the rows of the lead that changes of other tables affect, and that did not change themselves.
-
-    They are the same as of both ends of the window, and are kept for the block.
-
-    :param whole: the upstreams that are read whole, as of the ends of their windows.
-    :returns: them with the used columns, of those that were read before the epoch; ``None`` if only the lead changed.
-    """
-    rows = context.job_rows
-    leads = context.read_set(barrier, with_chunk=False)
-    with leads_of_changes(plan, changes.images, whole, leads) as found, ExitStack() as kept:
-        if found is None:
-            yield None
-            return
-        changed = changes.net.select(*map(column, rows.key.names))
-        others = without_keys(found.select(*map(column, rows.columns)), changed, rows.key.names)
-        unchanged = shallow(others, kept).persist(KEPT)
-        kept.callback(unchanged.unpersist)
-        yield unchanged
 
 
 def _values(step: AffectedStep, found: list[DataFrame]) -> DataFrame:

@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.shapes.joined.over_join import QueryOverJoin, named, reading
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches, named
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
-from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
 from airflow_backfill_provider.shapes.joined.spread import spreads
+from airflow_backfill_provider.shapes.joined.tree import JoinTree
 from airflow_backfill_provider.shapes.joined.units import KeyColumn, UnitColumn
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
 from airflow_backfill_provider.shapes.spread import MostRows, Spread
@@ -26,12 +27,13 @@ _UPKEEP = Upkeep(
 
 
 @dataclass(frozen=True)
-class JoinQuery(QueryOverJoin):
+class JoinQuery(QueryOverBranches):
     """
     A query that joins a lead with dimensions.
 
     :param text: the checked tokens as the user wrote them, without comments and a closing semicolon.
     :param parsed: its parts.
+    :param lead: the upstream that leads; empty before the query is resolved.
     :param found: the query over its upstreams; ``None`` before it is resolved.
     """
 
@@ -39,11 +41,17 @@ class JoinQuery(QueryOverJoin):
 
     text: str
     parsed: JoinedQuery
+    lead: str = ""
     found: ResolvedQuery | None = None
 
-    def over(self, found: ResolvedQuery) -> Self:
+    def over(self, found: ResolvedQuery, lead: str) -> Self:
         """Return the query resolved over its upstreams."""
-        return replace(self, found=found)
+        return replace(self, found=found, lead=lead)
+
+    @property
+    def tree(self) -> JoinTree:
+        """The tree of its joins."""
+        return self.resolution.trees[0]
 
     @property
     def unit_outputs(self) -> tuple[str, ...]:
@@ -52,7 +60,7 @@ class JoinQuery(QueryOverJoin):
 
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """Return the query over other relations, with the hidden columns of keys added."""
-        return self.resolution.render(reading(lead, others))
+        return self.resolution.render(self.names(lead, others))
 
     def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
         """Return how many rows of the lead a changed row of each upstream touches in the roles below the lead."""
@@ -113,13 +121,8 @@ def check_join_query(text: str) -> JoinQuery:
         syntax error.
     """
     parsed = check_joined_query(text)
-    if parsed.is_union:
-        raise refused("UNION", "make a view of each branch by a job of its own")
-    if parsed.grouping is not None:
-        raise refused(
-            "groups over a join",
-            "make a view of the join by a job of its own, and group that view by another job once it is finished",
-        )
+    if parsed.is_union or parsed.grouping is not None:
+        raise InvalidJobError("query: it unites or groups the rows of joins")
     return JoinQuery(parsed.text, parsed)
 
 

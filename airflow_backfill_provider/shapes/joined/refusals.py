@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.sql import RELATION
-from airflow_backfill_provider.core.refresh import WAY_OUT
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.core.job.definition import BackfillJob
 
 OVER_SEVERAL = ", which cannot be kept up to date over several upstreams"
 """What a refusal says of a construct; another shape that shares a check says something else."""
@@ -97,16 +91,3 @@ def no_equality(role: str, *, is_block: bool = False) -> InvalidJobError:
         f"a join of {role} without an equality of columns that ties it to the relations before it",
         "join by plain columns, such as ON o.customer_id = c.id; further conditions may follow with AND",
     )
-
-
-def require_upstreams(job: BackfillJob) -> None:
-    """
-    Refuse a job whose query joins, and that does not name its tables.
-
-    :raises InvalidJobError: with what to do.
-    """
-    if not job.upstreams:
-        raise InvalidJobError(
-            f"upstream: the query joins, so name its tables under upstreams, a single one, too: upstreams: "
-            f"{{{RELATION}: …}}; {WAY_OUT}"
-        )

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.shapes.edits import edited
 from airflow_backfill_provider.shapes.group.orders import Identity
-from airflow_backfill_provider.shapes.group.terms import Meaning
+from airflow_backfill_provider.shapes.group.terms import Meaning, Term, column
 from airflow_backfill_provider.shapes.group.units import AddedColumn, Units
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan, affected_plan
 from airflow_backfill_provider.shapes.joined.columns import used_columns
@@ -91,8 +91,11 @@ class ResolvedQuery:
         Those are the columns to join by; if the query groups, its first stage runs over the rows before the window, and
         needs all that it reads.
         """
-        if self.query.grouping is not None or self.query.is_distinct:
-            return self.columns
+        return self.columns if self.query.grouping is not None or self.query.is_distinct else self.image_columns
+
+    @property
+    def image_columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns of each upstream that both images of a changed row are needed of, to find affected leads."""
         found: dict[str, tuple[str, ...]] = {}
         for plan in self.affected:
             for relation, columns in plan.image_columns.items():
@@ -164,7 +167,7 @@ class ResolvedQuery:
 
         :raises TypeError: if the query does not group.
         """
-        return self._distinct_columns() if self.query.is_distinct else self.group_units().outputs
+        return self.group_units().outputs
 
     def lead_column(self, meaning: Meaning) -> str | None:
         """
@@ -181,10 +184,13 @@ class ResolvedQuery:
 
     def group_units(self) -> Units:
         """
-        Return what identifies a group, by the expressions of the query's text.
+        Return what identifies a group, by the expressions of the query's text; of a union's rows, all of their columns.
 
         :raises TypeError: if the query does not group.
         """
+        if self.query.is_distinct:
+            names = self._distinct_columns()
+            return Units(0, tuple(Term((), column(name), name) for name in names), names, ())
         if self.query.grouping is None:
             raise TypeError("the query does not group")
         return self._units(self.query.grouping, self.query.text)
@@ -274,9 +280,9 @@ def _identity(join: Join, known: Mapping[str, Relation], tree: JoinTree) -> tupl
     found, names = [], []
     for node in (tree.lead, *tree.fan_outs):
         role = next(role for role in scope.roles if role.name == node.role)
-        for column in node.key:
-            given = [output for output, origin in role.unchanged.items() if origin.lower() == column.lower()]
+        for key in node.key:
+            given = [output for output, origin in role.unchanged.items() if origin.lower() == key.lower()]
             alone = [name for name in given if sum(name in other.gives for other in scope.roles) == 1]
             found.append(frozenset({*((role.name.lower(), ".", name) for name in given), *((name,) for name in alone)}))
-            names.append(f"{role.name}.{column}")
+            names.append(f"{role.name}.{key}")
     return (tuple(found) if all(found) else None), tuple(names)

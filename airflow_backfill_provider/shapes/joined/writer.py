@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from typing import cast
 
 from pyspark.sql import DataFrame
@@ -15,32 +14,16 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.joined.affected_rows import affected_unchanged
+from airflow_backfill_provider.shapes.joined.changed_leads import AffectedLeads, affected_leads, changed_leads
 from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
 from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
-from airflow_backfill_provider.spark.net_changes import leaves_something
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
-
-
-@dataclass(frozen=True, slots=True)
-class AffectedLeads:
-    """
-    The rows of the lead that changes affect.
-
-    :param keys: their keys, those of rows that are gone included.
-    :param rows: the rows as of the window's end, of those that were read, with the used columns.
-    :param are_looked_up: whether all rows of the lead were read again to find them.
-    """
-
-    keys: DataFrame
-    rows: DataFrame
-    are_looked_up: bool
 
 
 class JoinWriter(ViewWriter):
@@ -70,7 +53,7 @@ class JoinWriter(ViewWriter):
         require_columns(result.schema, table_properties, {name.lower() for name in written})
         require_mergeable(context.spark, result.schema, table_properties)
         used = rows.select(*map(column, self._rows.columns))
-        require_lasting_values(context.spark, context.query, used, context.others_without_rows())
+        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -129,24 +112,16 @@ class JoinWriter(ViewWriter):
         finally:
             keys.unpersist()
 
-    @contextmanager
-    def _affected(self, changes: Changes, whole: Mapping[str, DataFrame], barrier: Barrier) -> Iterator[AffectedLeads]:
+    def _affected(
+        self, changes: Changes, whole: Mapping[str, DataFrame], barrier: Barrier
+    ) -> AbstractContextManager[AffectedLeads]:
         """
-        Find the leads that changes affect: those that changed themselves, and those that other changes lead to.
+        Find the leads that changes affect.
 
         :param whole: the upstreams that are read whole, as of the ends of their windows.
         """
-        names = self._rows.key.names
-        # A second row of a key may have come and gone, while the first one stayed.
-        net = changes.net.filter(leaves_something(self._rows))
-        changed, rows = net.select(*map(column, names)).distinct(), self._context.new(changes)
-        (plan,) = self._query.resolution.affected
-        with affected_unchanged(self._context, plan, changes, whole, barrier) as others:
-            if others is None:
-                yield AffectedLeads(changed, rows, are_looked_up=False)
-            else:
-                keys = changed.unionAll(others.select(*map(column, names)))
-                yield AffectedLeads(keys, rows.unionAll(others), are_looked_up=True)
+        (lead,) = changed_leads(self._context, self._query, changes, barrier).values()
+        return affected_leads(lead, changes.images, whole)
 
     def _replace(
         self, fresh: DataFrame, keys: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier

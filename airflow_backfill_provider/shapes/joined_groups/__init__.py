@@ -1,9 +1,10 @@
 """
-``joined_groups``: the rows of the view are computed from groups of rows of a join.
+``joined_groups``: the rows of the view are computed from groups of rows of a join or a union.
 
-The first stage of such a query joins a lead with dimensions, as ``join`` does. The second stage groups the joined rows,
-as ``group`` does with those of one upstream. A change of any table affects some rows of the lead: what these gave as of
-the window's begin leaves groups, and what they give as of its end comes to groups.
+The first stage of such a query joins a lead with dimensions, as ``join`` does, or unites such branches, as ``union``
+does. The second stage groups the rows, as ``group`` does with those of one upstream. A change of any table affects some
+rows of some leads: what these gave as of the window's begin leaves groups, and what they give as of its end comes to
+groups. UNION is such a query, too: each row that is there once or more often is a group.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JoinedGroups(Shape):
-    """Units of several rows of a join."""
+    """Units of several rows of joins."""
 
     name: ClassVar[str] = "joined_groups"
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
@@ -30,25 +31,27 @@ class JoinedGroups(Shape):
     takes_upstreams: ClassVar[bool] = True
 
     def claims(self, text: str) -> bool:
-        """Return whether a query joins relations and has a word of groups or windows, or calls an aggregate."""
+        """Return whether a query joins or unites relations and has a word of groups or windows, or an aggregate."""
         from airflow_backfill_provider.shapes.group.claims import looks_grouped
         from airflow_backfill_provider.shapes.joined.claims import looks_joined
 
         return looks_joined(text) and looks_grouped(text)
 
     def query(self, text: str) -> JoinedGroupQuery:
-        """Parse a query that groups the rows of a join."""
+        """Parse a query that groups the rows of a join or a union."""
         from airflow_backfill_provider.shapes.joined_groups.query import check_joined_group_query
 
         return check_joined_group_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse tables without names, and a part of the lead's vnodes."""
+        """Refuse tables without names, a lead that leads no branch, and a part of a lead's rows that groups span."""
         from airflow_backfill_provider.shapes.group.refusals import refuse_vnodes
-        from airflow_backfill_provider.shapes.joined.refusals import require_upstreams
+        from airflow_backfill_provider.shapes.joined.job_checks import require_branches, require_upstreams
 
-        require_upstreams(job)
+        query = self.query(job.query)
+        require_upstreams(job, query)
         refuse_vnodes(job)
+        require_branches(job, query)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer of the technique that the job's settings pin."""

@@ -1,4 +1,4 @@
-"""How a view of groups over a join is kept up to date, in words for the dry run."""
+"""How a view of groups over several tables is kept up to date, in words for the dry run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from airflow_backfill_provider.core.refresh_cost import FOLD
 from airflow_backfill_provider.shapes.queries import Upkeep
 
 _FOLDED = (
-    "the changes, the rows that they are joined with, before and after them, and the state of the touched groups; and "
-    "all rows of the lead, if another table has changes or a group loses its least or greatest value"
+    "the changes, the rows that they are joined with, before and after them, and the state of the touched groups; all "
+    "rows of a lead, if a table that it is joined with has changes; and all rows of all tables, if a group loses its "
+    "least or greatest value"
 )
 _SLICED = "the changes, and all rows of all tables again to join and find those of the touched groups"
 _ALL = "the changes, and all rows of all tables again"
 
 
-def upkeep_over_join(of_groups: Upkeep, *, is_global: bool) -> Upkeep:
+def upkeep_over_several(of_groups: Upkeep, *, is_global: bool) -> Upkeep:
     """
     Return how a view is kept up to date.
 

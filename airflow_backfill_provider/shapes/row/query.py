@@ -41,6 +41,7 @@ from airflow_backfill_provider.shapes.functions import (
 from airflow_backfill_provider.shapes.levels import Level, LevelRules, query_levels
 from airflow_backfill_provider.shapes.queries import OF_ROWS, QueryLineage, ShapedQuery, Units
 from airflow_backfill_provider.shapes.query_text import read_query
+from airflow_backfill_provider.shapes.row.determined import expressions_without
 from airflow_backfill_provider.shapes.row.lineage import query_lineage
 
 HIDDEN_KEY_PREFIX = "__key_"
@@ -174,6 +175,25 @@ class RowQuery(ShapedQuery):
         distribution_key = settings.definition.upstream.distribution_key
         held = {*settings.key_order.names, *filter(self.output_of_key, distribution_key)}
         return held.issuperset(distribution_key)
+
+    def decided_by_key(self, wanted: Collection[str], key: Sequence[str], available: Collection[str]) -> dict[str, str]:
+        """
+        Return those of some columns of the view that the key decides, each with its SQL over the key columns.
+
+        :param wanted: the columns of the view.
+        :param available: the upstream's columns.
+        """
+        of_key = {name.lower() for name in key}
+        # A name that is no column of the upstream may be that of another column of the query.
+        names = {*map(str.lower, available), *self.levels[0].names} - of_key
+        written = {} if self.has_steps else dict(expressions_without(self.text, self.levels[0], names))
+        outputs = zip(self.key_outputs(key, available), key, strict=True)
+        known = {**written, **{output.lower(): quote(column) for output, column in outputs}}
+        return {column: known[column.lower()] for column in wanted if column.lower() in known}
+
+    def decided_by_unit(self, wanted: Collection[str], key: Sequence[str], available: Sequence[str]) -> Collection[str]:
+        """Return those of some columns of the view that the key decides."""
+        return self.decided_by_key(wanted, key, available)
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """Return the origins of the view's columns, as far as the text shows them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
@@ -22,7 +23,9 @@ from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
+from airflow_backfill_provider.spark.partitions import touched_partitions
 from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.spark_messages import condition_of_a_row
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
 
@@ -84,7 +87,9 @@ class RowWriter(ViewWriter):
         # Nobody reads a view that is hidden until it is finished, so two commits do no harm.
         is_hidden = self._context.job.visibility is Visibility.ON_FINISH and barrier.was_unfinished
         apply = self._rewrite if is_hidden else self._merge
-        apply(by_key, changes.measured, identity, barrier)
+        # A foreign row may lie in a partition that its key does not decide.
+        within = () if repairs else self._partitions_of(by_key)
+        apply(by_key, changes.measured, identity, barrier, within)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -130,7 +135,32 @@ class RowWriter(ViewWriter):
     def _key_outputs(self) -> tuple[str, ...]:
         return self._query.key_outputs(self._rows.key.names, self._rows.names)
 
-    def _merge(self, changes: DataFrame, measured: MeasuredChanges, identity: ViewIdentity, barrier: Barrier) -> None:
+    def _partitions_of(self, changes: DataFrame) -> Sequence[str]:
+        """
+        Return conditions on the partitions that have the view's rows of changed keys.
+
+        Of a change only the key is known to be that of the row in the view: with another value it may have been in
+        another partition.
+        """
+        names = self._rows.key.names
+        decided = self._query.decided_by_key(self._context.job.partition_by, names, self._rows.names)
+        values = (F.expr(text).alias(name) for name, text in decided.items())
+        try:
+            return touched_partitions(changes.select(*map(column, names)).select(*values), [*decided], "view.")
+        except PySparkException as error:
+            if not condition_of_a_row(error):
+                raise
+            # A key that the query filters out may have no value.
+            return ()
+
+    def _merge(
+        self,
+        changes: DataFrame,
+        measured: MeasuredChanges,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        within: Sequence[str],
+    ) -> None:
         """Merge the changed keys: with the new row if it passes the query's filter, otherwise as a delete."""
         source_own, names = self._rows.own, self._rows.key.names
         outputs = self._key_outputs()
@@ -150,9 +180,16 @@ class RowWriter(ViewWriter):
             F.coalesce(F.col(own.is_upsert), F.lit(False)).alias(own.is_upsert),
             own.appeared,
         )
-        self._context.view.merge(merged, measured, outputs, columns, own, identity, barrier)
+        self._context.view.merge(merged, measured, outputs, columns, own, identity, barrier, within)
 
-    def _rewrite(self, changes: DataFrame, measured: MeasuredChanges, identity: ViewIdentity, barrier: Barrier) -> None:
+    def _rewrite(
+        self,
+        changes: DataFrame,
+        measured: MeasuredChanges,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        within: Sequence[str],
+    ) -> None:
         """Remove the changed keys, and append the new rows that pass the query's filter."""
         outputs = self._key_outputs()
         own = own_columns(outputs)
@@ -160,7 +197,7 @@ class RowWriter(ViewWriter):
         written = self._context.run(changes.filter(F.col(self._rows.own.is_upsert)))
         changed = changes.select(*keys, F.col(self._rows.own.appeared).alias(own.appeared))
         _evaluate(written)
-        self._context.view.rewrite(changed, measured, written, outputs, own, identity, barrier)
+        self._context.view.rewrite(changed, measured, written, outputs, own, identity, barrier, within)
 
 
 def _evaluate(rows: DataFrame) -> None:

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.refresh import WAY_OUT
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
@@ -43,22 +40,11 @@ class Union(Shape):
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse a lead that leads no branch, a part of one upstream, and joins of the only table without a name."""
+        from airflow_backfill_provider.shapes.joined.job_checks import require_branches, require_upstreams
+
         query = self.query(job.query)
-        if not job.upstreams and query.joins:
-            raise InvalidJobError(
-                f"upstream: a branch joins, so name the tables under upstreams, a single one, too: upstreams: "
-                f"{{{RELATION}: …}}; {WAY_OUT}"
-            )
-        if job.lead and job.lead.lower() not in {name.lower() for name in query.leads}:
-            raise InvalidJobError(
-                f"lead: {job.lead} leads no branch of the union; use {' or '.join(query.leads)}, or leave it out"
-            )
-        bounds = job.restrict_to.keys
-        if job.restrict_to.vnodes or bounds.after is not None or bounds.up_to is not None:
-            raise InvalidJobError(
-                "restrict_to: a union has rows of several leads, and keys or vnodes of one would restrict its branches "
-                "alone; write a WHERE in each branch"
-            )
+        require_upstreams(job, query)
+        require_branches(job, query)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer that replaces what the branches give for affected leads."""

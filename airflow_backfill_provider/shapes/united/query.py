@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
-from airflow_backfill_provider.shapes.joined.affected import AffectedPlan
-from airflow_backfill_provider.shapes.joined.over_join import QueryOverBranches, named, relation_of
-from airflow_backfill_provider.shapes.joined.parts import Joining
+from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches, named
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
-from airflow_backfill_provider.shapes.joined.refusals import refused
-from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery, resolve
-from airflow_backfill_provider.shapes.joined.texts import Reading
+from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
 from airflow_backfill_provider.shapes.query_text import read_query
-from airflow_backfill_provider.shapes.several import Tables, leading
 
 _UPKEEP = Upkeep(
     technique="unit",
@@ -53,58 +48,13 @@ class UnionQuery(QueryOverBranches):
     lead: str = ""
     found: ResolvedQuery | None = None
 
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """The names of the upstreams that it reads; the one that leads the job is the first."""
-        return _first(self.parsed.relations if self.found is None else self._known, self.lead)
-
-    @property
-    def leads(self) -> tuple[str, ...]:
-        """The upstreams that lead branches, each once; the one that leads the job is the first."""
-        found: dict[str, str] = {}
-        for join in self.parsed.rows.joins:
-            name = next(source.relation for source in join.sources if source.how is Joining.FIRST)
-            found.setdefault(name.lower(), name)
-        if self.found is not None:
-            found = {name.lower(): name for name in self._known if name.lower() in found}
-        return _first(tuple(found.values()), self.lead)
-
-    @property
-    def joins(self) -> bool:
-        """Whether any branch reads more than one relation."""
-        return any(len(join.all_sources) > 1 for join in self.parsed.rows.joins)
-
-    def resolved(self, tables: Tables) -> UnionQuery:
-        """Return the query resolved over its tables; the first of these leads the job."""
-        relations = [relation_of(name, table) for name, table in tables.items()]
-        return replace(self, lead=relations[0].name, found=resolve(self.parsed, relations))
-
-    @property
-    def read_whole(self) -> tuple[str, ...]:
-        """The upstreams that a role reads that leads no branch."""
-        others = {node.relation for tree in self.resolution.trees for node in tree.nodes[1:]}
-        return tuple(name for name in self._known if name in others)
-
-    def images(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns to join by of the upstreams that are read whole."""
-        whole = self.read_whole
-        return {name: columns for name, columns in self.resolution.old_columns.items() if name in whole}
+    def over(self, found: ResolvedQuery, lead: str) -> Self:
+        """Return the query resolved over its upstreams."""
+        return replace(self, found=found, lead=lead)
 
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """Return the query over other relations, with the hidden columns of branches and keys added."""
-
-        def name(reading: Reading) -> str:
-            if not reading.leads:
-                return others[reading.relation]
-            return lead if reading.relation == self.lead else others[leading(reading.relation)]
-
-        return self.resolution.render(name)
-
-    def plans(self, lead: str) -> tuple[AffectedPlan, ...]:
-        """Return how the affected rows of a lead are found, in each of its branches."""
-        found = self.resolution
-        trees = zip(found.trees, found.affected, strict=True)
-        return tuple(plan for tree, plan in trees if tree.lead.relation == lead)
+        return self.resolution.render(self.names(lead, others))
 
     @property
     def unit_order(self) -> KeyOrder:
@@ -143,11 +93,6 @@ class UnionQuery(QueryOverBranches):
                 inputs = [(relations[key.role], key.column) for relations, key in held if key is not None]
                 yield column.output, ColumnOrigin(named(dict.fromkeys(inputs)), unchanged=False)
 
-    @property
-    def _known(self) -> tuple[str, ...]:
-        """The names of the upstreams in the job, in the order of the text."""
-        return tuple(relation.name for relation in self.resolution.relations)
-
 
 @lru_cache(maxsize=256)
 def check_union_query(text: str) -> UnionQuery:
@@ -160,13 +105,8 @@ def check_union_query(text: str) -> UnionQuery:
     parsed = check_joined_query(text)
     if not parsed.is_union:
         raise InvalidJobError("query: it has no UNION ALL")
-    if parsed.is_distinct:
-        raise refused("UNION without ALL", "write UNION ALL, and let another job group the rows of that view")
-    if parsed.grouping is not None:
-        raise refused(
-            "groups over a union",
-            "make a view of the union by a job of its own, and group that view by another job once it is finished",
-        )
+    if parsed.is_distinct or parsed.grouping is not None:
+        raise InvalidJobError("query: it groups the rows of a union")
     return UnionQuery(parsed.text, parsed)
 
 
@@ -176,7 +116,3 @@ def looks_united(text: str) -> bool:
         return any(token.token_type == TokenType.UNION for token in read_query(text).tokens)
     except InvalidJobError:
         return False
-
-
-def _first(names: tuple[str, ...], lead: str) -> tuple[str, ...]:
-    return (lead, *(name for name in names if name != lead)) if lead else names

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import reduce
 from typing import cast
 
@@ -17,8 +17,12 @@ from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.several import leading
-from airflow_backfill_provider.shapes.united.affected import AffectedRows, affected_rows
+from airflow_backfill_provider.shapes.joined.changed_leads import (
+    AffectedLeads,
+    affected_leads,
+    changed_leads,
+    read_leads,
+)
 from airflow_backfill_provider.shapes.united.query import UnionQuery
 from airflow_backfill_provider.shapes.united.units import UnionUnits
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys
@@ -58,9 +62,8 @@ class UnionWriter(ViewWriter):
             written |= read.names
         require_columns(result.schema, table_properties, {name.lower() for name in written})
         require_mergeable(context.spark, result.schema, table_properties)
-        others = {name: _used(read, read.empty()) for name, read in context.others.items()}
-        others |= {leading(name): _used(read, read.empty()) for name, read in context.further.items()}
-        require_lasting_values(context.spark, context.query, _used(context.job_rows, rows), others)
+        used = _used(context.job_rows, rows)
+        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -77,7 +80,8 @@ class UnionWriter(ViewWriter):
     ) -> UnitWork | None:
         """Replace what all branches give for the affected rows of their leads."""
         del repairs, since
-        with self._affected(changes, barrier) as affected:
+        with ExitStack() as kept:
+            affected = self._affected(changes, barrier, kept)
             rows = {name: found.rows for name, found in affected.items()}
             units = [self._units.of_keys(name, found.keys) for name, found in affected.items()]
             looked_up = any(found.are_looked_up for found in affected.values())
@@ -110,10 +114,10 @@ class UnionWriter(ViewWriter):
         """Replace the chosen units, and what all branches give for the affected rows of their leads."""
         del since
         with ExitStack() as kept:
-            affected = {} if changes is None else kept.enter_context(self._affected(changes, barrier))
+            affected = {} if changes is None else self._affected(changes, barrier, kept)
             chosen = self._chosen(barrier).persist(KEPT)
             kept.callback(chosen.unpersist)
-            rows, units = {}, [chosen]
+            rows, units, read = {}, [chosen], read_leads(self._context, self._query, barrier)
             for name, lead in self._leads.items():
                 # All branches of a lead are computed from the same rows, so their units are replaced together.
                 keys = self._units.keys_of(name, chosen)
@@ -121,7 +125,7 @@ class UnionWriter(ViewWriter):
                     keys = keys.unionAll(affected[name].keys.select(*map(column, keys.columns))).distinct()
                 keys = keys.persist(KEPT)
                 kept.callback(keys.unpersist)
-                rows[name] = with_keys(_used(lead, self._read(name, barrier)), keys, keys.columns)
+                rows[name] = with_keys(_used(lead, read[name]), keys, keys.columns)
                 units.append(self._units.of_keys(name, keys))
             touched = reduce(DataFrame.unionAll, units).distinct()
             number = self._replace(rows, touched, REPAIR, identity, barrier)
@@ -133,8 +137,8 @@ class UnionWriter(ViewWriter):
         found = decoded_keys(context.spark, self._order, barrier.repair.units).toDF(*outputs)
         if barrier.repair.vnodes:
             every = context.view.table.read().select(*map(column, outputs))
-            for name in self._leads:
-                every = every.unionAll(self._units.of_keys(name, self._read(name, barrier)))
+            for name, read in read_leads(context, self._query, barrier).items():
+                every = every.unionAll(self._units.of_keys(name, read))
             vnode = F.pmod(F.hash(*map(column, outputs)), F.lit(context.job.vnode_count))
             found = found.unionAll(every.filter(vnode.isin(list(barrier.repair.vnodes))))
         return found.distinct()
@@ -143,28 +147,15 @@ class UnionWriter(ViewWriter):
     def _order(self) -> KeyOrder:
         return self._query.unit_order
 
-    @contextmanager
-    def _affected(self, changes: Changes, barrier: Barrier) -> Iterator[Mapping[str, AffectedRows]]:
-        """Find the affected rows of each lead that has any."""
-        context = self._context
-        ends = context.others_at_end(barrier)
-        with ExitStack() as kept:
-            found = {}
-            for name, lead in self._leads.items():
-                own = changes.net if changes.measured.through else None
-                net = own if name == self._query.lead else changes.further.get(name)
-                rows = affected_rows(
-                    lead, net, self._query.plans(name), changes.images, ends, self._read(name, barrier), kept
-                )
-                if rows is not None:
-                    found[name] = rows
-            yield found
+    def _affected(self, changes: Changes, barrier: Barrier, kept: ExitStack) -> Mapping[str, AffectedLeads]:
+        """
+        Find the affected rows of each lead.
 
-    def _read(self, lead: str, barrier: Barrier) -> DataFrame:
-        """Return the rows of a lead that were read before the epoch, as of the end of its window."""
-        if lead == self._query.lead:
-            return self._context.read_set(barrier, with_chunk=False)
-        return self._context.further_read_set(barrier)[lead]
+        :param kept: what they are kept for.
+        """
+        ends = self._context.others_at_end(barrier)
+        leads = changed_leads(self._context, self._query, changes, barrier)
+        return {name: kept.enter_context(affected_leads(lead, changes.images, ends)) for name, lead in leads.items()}
 
     def _replace(
         self, rows: Mapping[str, DataFrame], units: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier

@@ -31,6 +31,16 @@ class DeltaDescription(UpstreamDescription):
             *(f"column {name!r} may be null now, and never was" for name in nullable if name in self.types),
         ]
 
+    @property
+    def without_changes(self) -> str:
+        """That the table has no change data feed, with the statement that switches it on; empty if it has one."""
+        if self.change_data_feed:
+            return ""
+        return (
+            f"{self.location} has no change data feed as of version {self.offset}; switch it on with: "
+            f"ALTER TABLE delta.{quote(self.location)} SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
+        )
+
     def require_changes(self) -> None:
         """
         Refuse a table without change data feed, or with changes that cannot be read.
@@ -38,11 +48,8 @@ class DeltaDescription(UpstreamDescription):
         :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
         :raises UpstreamError: with a column that has the name of one of the feed's columns.
         """
-        if not self.change_data_feed:
-            raise ChangeDataFeedDisabledError(
-                f"{self.location} has no change data feed as of version {self.offset}; switch it on with: "
-                f"ALTER TABLE delta.{quote(self.location)} SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
-            )
+        if self.without_changes:
+            raise ChangeDataFeedDisabledError(self.without_changes)
         for name in self.types:
             if name.lower() in CHANGE_FEED_COLUMNS:
                 raise UpstreamError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -10,7 +11,7 @@ from typing import Self
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.jobs import creation
-from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.integration.engine.quick_changes import is_changed
 from tests.integration.engine.upstream_templates import BeginningUpstream
 
@@ -39,15 +40,14 @@ class ManyTables(Lakehouse):
         """Return a statement with the tables in place of their names in braces."""
         return _NAME.sub(lambda found: self.table(found[1]), statement)
 
-    def make_table(self, name: str, columns: str, *rows: str) -> None:
+    def make_table(self, name: str, columns: str, *rows: str, properties: Mapping[str, str] = CHANGE_DATA_FEED) -> None:
         """
         Create a table, or copy what another test of the process has made in the same way.
 
         :param rows: the statements that insert its rows.
         """
-        create = (
-            f"CREATE TABLE {{{name}}} ({columns}) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-        )
+        assignments = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        create = f"CREATE TABLE {{{name}}} ({columns}) USING delta TBLPROPERTIES ({assignments})"
         beginning = BeginningUpstream(self.templates) if self.templates else None
         for statement in (create, *rows):
             run = partial(self.change_by_spark, statement)

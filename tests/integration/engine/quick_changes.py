@@ -45,6 +45,9 @@ def is_changed(statement: str, location: str, storage_options: Mapping[str, str]
         if rows is not None:
             write_deltalake(table, rows, mode="append")
         return rows is not None
+    if table.metadata().configuration.get("delta.enableChangeDataFeed") != "true":
+        # Then a reader finds out from the files what changed, so Spark writes them.
+        return False
     where = parsed.args.get("where")
     condition = where.this if where else exp.true()
     assigned = {found.this.name: found.expression for found in parsed.expressions}

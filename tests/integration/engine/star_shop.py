@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from tests.integration.engine.lakehouse import CHANGE_DATA_FEED
 from tests.integration.engine.many_tables import ManyTables
 
 TABLES = {
@@ -34,14 +35,23 @@ ROWS = (
 """Rows that match nothing, one and several; and nulls in what is joined by."""
 
 
+WITHOUT_FEED = {"delta.enableChangeDataFeed": "false"}
+
+
 class StarShop(ManyTables):
     """The tables, and a job over some of them."""
 
-    def fill(self, *names: str) -> None:
-        """Create tables with rows; by default all of them."""
+    def fill(self, *names: str, unrecorded: Collection[str] = ()) -> None:
+        """
+        Create tables with rows; by default all of them.
+
+        :param unrecorded: those that record no changes.
+        """
         for name, (columns, _) in TABLES.items():
             if not names or name in names:
-                self.make_table(name, columns, *(statement for statement in ROWS if f"{{{name}}}" in statement))
+                rows = (statement for statement in ROWS if f"{{{name}}}" in statement)
+                properties = WITHOUT_FEED if name in unrecorded else CHANGE_DATA_FEED
+                self.make_table(name, columns, *rows, properties=properties)
 
     def start(self, query: str, **fields: Any) -> None:
         """Create a job with a query over tables of the shop."""

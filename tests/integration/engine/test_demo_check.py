@@ -25,7 +25,7 @@ UPSTREAM = [(1, "a"), (2, "b"), (3, None), (4, "d")]
 )
 def test_every_difference_counts(spark: SparkSession, view, finding):
     found = check(
-        spark.createDataFrame(UPSTREAM, "id int, note string"),
+        {"upstream": spark.createDataFrame(UPSTREAM, "id int, note string")},
         spark.createDataFrame(view, "id int, note string"),
         QUERY,
     )
@@ -36,4 +36,4 @@ def test_every_difference_counts(spark: SparkSession, view, finding):
 def test_other_types_are_a_difference(spark: SparkSession):
     view = spark.createDataFrame([(2, "b")], "id bigint, note string")
     with pytest.raises(SystemExit, match="the view has the columns"):
-        check(spark.createDataFrame(UPSTREAM, "id int, note string"), view, QUERY)
+        check({"upstream": spark.createDataFrame(UPSTREAM, "id int, note string")}, view, QUERY)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.jobs import mutations
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.integration.engine.shops import ALL_SALES, SALES, TABLES, Shops
+from tests.integration.engine.shop_histories import History
+from tests.integration.engine.shops import ALL_SALES, SALES, Shops
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
@@ -32,44 +31,6 @@ POINTS = (
     CrashPoint.AFTER_SNAPSHOT_COMMIT,
     CrashPoint.AFTER_STATE_COMMIT,
 )
-
-
-class History:
-    """Random changes of the tables that a view reads."""
-
-    def __init__(self, shops: Shops, seed: int) -> None:
-        self.shops = shops
-        self.random = Random(seed)
-        self.fresh = 100
-
-    def change(self) -> None:
-        """Change some tables, one to three times each."""
-        random = self.random
-        for name in random.sample(self.shops.tables, random.randint(1, len(self.shops.tables))):
-            for _ in range(random.randint(1, 3)):
-                self.shops.change_by_spark(self._statement(name))
-
-    def _statement(self, name: str) -> str:
-        random, key = self.random, TABLES[name][1][0]
-        self.fresh += 1
-        fresh = f"'f{self.fresh}'" if name == "online" else str(self.fresh)
-        some = f"{'substr(code, 2)' if name == 'online' else key} % {random.randint(2, 5)} = {random.randint(0, 2)}"
-        one = f"'o{random.randint(0, 9)}'" if name == "online" else str(random.randint(0, 9))
-        values = {"name": f"'n{self.fresh}'"} if name == "customers" else {"amount": "amount + 3", "customer": "3"}
-        column, value = random.choice([*values.items()])
-        return random.choice(
-            [
-                f"UPDATE {{{name}}} SET {column} = {value} WHERE {some}",
-                f"DELETE FROM {{{name}}} WHERE {some} AND pmod(hash({key}), 3) = {random.randint(0, 2)}",
-                f"INSERT INTO {{{name}}} SELECT {fresh}, {', '.join(_new_values(name, random))}",
-                f"UPDATE {{{name}}} SET {key} = {fresh} WHERE {key} = {one}",
-                f"INSERT OVERWRITE {{{name}}} SELECT * FROM {{{name}}} WHERE NOT ({some})",
-            ]
-        )
-
-
-def _new_values(name: str, random: Random) -> list[str]:
-    return ["'new'"] if name == "customers" else [random.choice(["NULL", "1", "4"]), str(random.randint(0, 12))]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -159,3 +159,18 @@ def test_files_that_have_other_units_only_are_not_opened(
     assert replaced(middle, number=3) is None
     found = view.table.read().filter(f"unit IS NULL OR unit = {middle}")
     assert [row["n"] for row in found.collect()] == [3, 3]
+
+
+def test_a_unit_that_moves_to_another_partition_is_removed_where_it_was(spark: SparkSession, lake: Path) -> None:
+    """I1: the merge names the partitions of the rows that go. Those of new rows, and all others, stay closed."""
+    path = str(lake / "moving")
+    spark.sql(f"CREATE TABLE delta.{quote(path)} (unit INT, kind STRING) USING delta PARTITIONED BY (kind)")
+    spark.sql(f"INSERT INTO delta.{quote(path)} VALUES (1, 'a'), (2, 'a'), (3, 'b'), (4, NULL), (5, 'o\\'x')")
+    view = MaterializedView(spark, path, None, ["Kind"])
+    fresh = spark.createDataFrame([(1, "c"), (4, "b"), (5, None)], "unit INT, kind STRING")
+    touched = spark.createDataFrame([(1,), (4,), (5,)], "unit INT")
+    view.replace_units(fresh, touched, ["unit"], CHANGES, IDENTITY, barrier_of(2))
+    found = {(row["unit"], row["kind"]) for row in view.table.read().collect()}
+    assert found == {(1, "c"), (2, "a"), (3, "b"), (4, "b"), (5, None)}
+    [merge] = spark.sql(f"DESCRIBE HISTORY delta.{quote(path)}").filter("operation = 'MERGE'").collect()
+    assert "'c'" not in merge["operationParameters"]["predicate"]

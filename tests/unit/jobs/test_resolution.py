@@ -10,7 +10,12 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.clock import utc_now
-from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamSchemaChangedError
+from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
+from airflow_backfill_provider.core.errors import (
+    ChangeDataFeedDisabledError,
+    InvalidJobError,
+    UpstreamSchemaChangedError,
+)
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
@@ -65,3 +70,26 @@ def test_columns_that_are_never_null_are_pinned_and_checked(shop):
     later = replace(seen.others["customers"].described, required=frozenset())
     with pytest.raises(UpstreamSchemaChangedError, match="column 'id' may be null now"):
         later.require_as_created(customers)
+
+
+def test_a_table_that_records_no_changes_is_compared_unless_its_rows_are_read_in_chunks(tmp_path):
+    """What needs no change has none pinned, so records of other jobs stay as they are."""
+    compared = resolved_of(Shop(tmp_path / "small", unrecorded=("customers",), strategy="snapshot"))
+    assert {name: found.compared for name, found in compared.others.items()} == {"customers": True}
+    assert '"compared":true' in compared.model_dump_json()
+    assert "compared" not in resolved_of(Shop(tmp_path / "recorded", strategy="snapshot")).model_dump_json()
+    whole = Shop(tmp_path / "whole", unrecorded=("customers",), strategy="snapshot", refresh="full")
+    assert not resolved_of(whole).others["customers"].compared
+    with pytest.raises(ChangeDataFeedDisabledError, match="ALTER TABLE"):
+        resolved_of(Shop(tmp_path / "lead", unrecorded=("orders",), strategy="snapshot"))
+    union = "SELECT id, customer AS c FROM orders UNION ALL SELECT id, id FROM customers"
+    with pytest.raises(ChangeDataFeedDisabledError, match="ALTER TABLE"):
+        resolved_of(Shop(tmp_path / "branch", unrecorded=("customers",), strategy="snapshot", query=union))
+
+
+def resolved_of(shop: Shop) -> ResolvedUpstream:
+    """Return what creation would pin."""
+    seen = look(shop.job, shop.backfill.upstream, None, shop.clock)
+    resolved = resolve_upstream(shop.job, seen.described, seen.others)
+    require_changes_of_all(shop.job, resolved, seen.several)
+    return resolved

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import shutil
 
+import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.giving_up import all_given_up
-from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import (
+    ChangeDataFeedDisabledError,
+    InvalidJobError,
+    UpstreamReplacedError,
+)
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.protocol.decision import EpochInputs
 from airflow_backfill_provider.protocol.other_windows import other_windows
 from airflow_backfill_provider.protocol.window_ends import WindowEnds
+from airflow_backfill_provider.sources.compared_rows import MOST_COMPARED_ROWS
 from tests.several import shape_of_several, star
 from tests.shop import Shop, minute
 
@@ -187,3 +193,21 @@ def test_a_column_that_a_table_does_not_have_is_refused_by_its_name(tmp_path):
         shop.job = BackfillJob(**star(materialized_view=f"{tmp_path}/view", upstreams=upstreams))
         with pytest.raises(InvalidJobError, match="upstreams.customers.key: .* has no column 'no'"):
             shop.create()
+
+
+def test_a_table_that_records_no_changes_may_grow_until_it_is_too_large_to_compare(tmp_path):
+    """I6: before anything is pinned. A feed that was switched on since needs a rebuild, which then reads it."""
+    with shape_of_several():
+        shop = Shop(tmp_path, unrecorded=("customers",))
+        assert shop.create().others["customers"].compared
+        shop.epoch()
+        shop.customer(3, 3)
+        shop.now = 4
+        assert list(shop.epoch().changed_others) == ["customers"]
+        many = MOST_COMPARED_ROWS
+        shop.commit("customers", 5, {"id": range(many), "name": pa.repeat(pa.scalar("c"), many)})
+        shop.now = 6
+        with pytest.raises(ChangeDataFeedDisabledError, match="1,000,003 rows as of 2") as refused:
+            shop.ask()
+        assert "ALTER TABLE" in str(refused.value)
+        assert "rebuild" in str(refused.value)

@@ -31,6 +31,13 @@ KEYWORDS = frozenset(
 _TYPES = frozenset("bigint boolean date decimal double float int integer string timestamp".split())
 """Names of types, which columns often have, too."""
 
+_UNION = NotFolded(
+    Reason.STEPS,
+    "UNION",
+    "it has no list of columns of its own",
+    "write SELECT DISTINCT … FROM (SELECT … UNION ALL SELECT …), with the names of the columns",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
@@ -73,9 +80,9 @@ def items_of(steps: Sequence[Step], units: Units, query: str, names: frozenset[s
     :param query: the query's text.
     :param names: the names in lower case that results must not have.
     """
-    step = steps[-1]
-    if refusal := _other_form(steps, units):
+    if refusal := _other_form(steps, units) if steps else _UNION:
         return refusal
+    step = steps[-1]
     prefix = "result"
     while any(name.startswith(prefix) for name in names):
         prefix = f"a_{prefix}"

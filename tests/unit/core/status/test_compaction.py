@@ -6,11 +6,9 @@ import pytest
 
 from airflow_backfill_provider.core.errors import InvalidPolicyError
 from airflow_backfill_provider.core.status.compaction import (
-    TARGET_FILE_SIZE,
     CompactionPolicy,
     CompactionStep,
     StoredFile,
-    bytes_of,
     plan_compaction,
 )
 
@@ -101,21 +99,3 @@ def test_an_invalid_policy_is_refused_with_the_name_of_its_field(fields):
 
 def test_a_policy_may_have_the_smallest_and_the_largest_values():
     CompactionPolicy(at=1, deleted_share=1.0, target_file_size=1)
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("134217728", TARGET_FILE_SIZE),
-        ("128mb", TARGET_FILE_SIZE),
-        (" 128 MB ", TARGET_FILE_SIZE),
-        ("1g", 2**30),
-        ("2T", 2**41),
-        ("64kb", 2**16),
-        ("", None),
-        ("auto", None),
-        ("1.5g", None),
-    ],
-)
-def test_sizes_are_read_as_delta_writes_them_in_properties(text, size):
-    assert bytes_of(text) == size

@@ -18,6 +18,14 @@ def test_a_plan_tells_the_size_of_each_table_and_how_long_it_keeps_changes(tmp_p
     }
     facts = dict(describe_plan(plan).facts)
     assert "keeps changes for" in facts["customers"]
+    assert "compares" not in facts["customers"]
+
+
+def test_a_plan_tells_which_table_is_compared(tmp_path):
+    plan = make_plan(Shop(tmp_path, strategy="snapshot", unrecorded=("customers",)).backfill)
+    assert {name: found.is_compared for name, found in plan.upstreams.items()} == {"orders": False, "customers": True}
+    said = dict(describe_plan(plan).facts)["customers"]
+    assert "keeps removed files for 7 d 0 h; without change data feed, so an epoch compares its rows" in said
 
 
 def test_a_plan_tells_for_each_table_what_an_epoch_reads_if_a_part_of_it_changes(tmp_path):
@@ -44,3 +52,11 @@ def test_a_join_tells_what_a_change_touches(tmp_path):
     assert (change.changed, change.touched, change.touched_at_most) == (1, 1, 1)
     assert change.reads == {"orders": 2, "customers": 2}
     assert change.break_even == 0, "computing two rows costs less than any epoch"
+
+
+def test_a_view_that_is_computed_whole_reads_all_tables_whatever_changes(tmp_path):
+    """No table says what its changes touch, because no epoch reads changes."""
+    query = "SELECT o.id, c.name FROM orders AS o FULL JOIN customers AS c ON c.id = o.customer"
+    plan = make_plan(Shop(tmp_path, strategy="snapshot", refresh="full", query=query).backfill)
+    assert plan.refresh_reads == "all rows of all upstreams, and no changes"
+    assert [found.change for found in plan.upstreams.values()] == [None, None]

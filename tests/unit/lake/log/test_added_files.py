@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
@@ -140,3 +141,32 @@ def test_a_checkpoint_that_fails_is_written_later(table, monkeypatch):
 
 def test_where_no_table_is_nothing_is_plain(tmp_path):
     assert open_plain(str(tmp_path)) is None
+
+
+@pytest.fixture
+def clustered(table):
+    """A table of one row with the features of a clustered one."""
+    commit = table / "_delta_log" / f"{0:020d}.json"
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
+    lines = commit.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith('{"protocol"')]
+    commit.write_text("\n".join([*kept, json.dumps({"protocol": protocol})]) + "\n")
+    return table
+
+
+def test_files_are_added_to_a_clustered_table(clustered):
+    """deltalake itself refuses to."""
+    assert append(clustered, 1, 2)
+    assert not append(clustered, 3, name="other.parquet")
+    assert append(clustered, 4, name="third.parquet", version=2)
+    assert content(clustered) == [0, 1, 2, 4]
+    assert DeltaLog(str(clustered)).commit(1).transactions == {"app": 1}
+
+
+def test_a_clustered_table_whose_next_version_is_to_have_a_checkpoint_is_left_to_delta(clustered):
+    """Its own writer makes that commit, because deltalake's checkpoints may lack the clustering."""
+    for version in range(1, 10):
+        assert open_plain(str(clustered)) is not None
+        append(clustered, version, name=f"{version}.parquet", version=version)
+    assert DeltaTable(clustered).version() == 9
+    assert open_plain(str(clustered)) is None

@@ -107,3 +107,21 @@ def test_a_partitioned_table_is_not(tmp_path):
 def test_rows_must_have_the_tables_columns(tmp_path, fields, taken):
     table = plain_table(made(tmp_path, field("id"), field("name", "string")))
     assert table.takes(fields) is taken
+
+
+@pytest.mark.parametrize("feature", ["clustering", "domainMetadata"])
+def test_files_are_added_to_a_clustered_table_without_deltalake(tmp_path, feature):
+    """deltalake commits nothing to such a table."""
+    found = plain_table(made(tmp_path, field("id"), features=("appendOnly", feature)))
+    assert found is not None
+    assert not found.for_deltalake
+
+
+@pytest.mark.parametrize("kind", ["double", "float", "decimal(16,2)"])
+def test_a_clustered_table_with_columns_without_bounds_is_not_plain(tmp_path, kind):
+    """It may be clustered by one of them, and then each file must have its bounds."""
+    assert plain_table(made(tmp_path, field("id"), field("x", kind), features=("clustering",))) is None
+
+
+def test_a_clustered_table_may_have_short_decimals(tmp_path):
+    assert plain_table(made(tmp_path, field("x", "decimal(15,2)"), features=("clustering",))) is not None

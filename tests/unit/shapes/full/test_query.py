@@ -18,7 +18,7 @@ ACCEPTED = [
     "SELECT id, rank() OVER (ORDER BY amount) AS place FROM upstream",
     "SELECT l.id, r.id AS other FROM upstream l FULL JOIN upstream r ON l.id = r.parent",
     "SELECT l.id FROM upstream l JOIN (SELECT id FROM upstream WHERE amount > 1) r ON l.id < r.id",
-    "SELECT id FROM upstream UNION SELECT parent FROM upstream",
+    "SELECT id FROM upstream INTERSECT SELECT parent FROM upstream",
     "SELECT explode(tags) AS tag FROM upstream",
 ]
 

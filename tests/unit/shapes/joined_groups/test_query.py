@@ -19,6 +19,10 @@ TABLES = {"orders": ORDERS, "customers": CUSTOMERS}
 JOINED = "FROM orders AS o JOIN customers AS c ON c.id = o.customer"
 REVENUE = f"SELECT c.country, sum(o.amount) AS total {JOINED} GROUP BY c.country"
 
+UNITED = f"SELECT c.country, o.amount AS n {JOINED} UNION ALL SELECT name, id FROM customers"
+TOTALS = f"SELECT country, sum(n) AS total FROM ({UNITED}) AS u GROUP BY country"
+ONCE = f"SELECT c.country {JOINED} UNION ALL SELECT name FROM customers UNION SELECT country FROM customers"
+
 
 def resolved(text):
     return check_joined_group_query(text).resolved(TABLES)
@@ -47,7 +51,6 @@ def test_groups_over_several_tables_have_a_shape_of_their_own():
         ({"visibility": "every_epoch"}, "on_finish only; leave visibility out"),
         ({"rate_limit": 10}, "rate_limit: .* one epoch that reads all of history"),
         ({"parallelism": 2}, "parallelism: 2 task runs cannot write"),
-        ({"refresh": "full"}, "no shape with this refresh reads several upstreams"),
         ({"refresh": "auto"}, "no shape with this refresh reads several upstreams"),
         ({"restrict_to": {"vnodes": [1]}}, "restrict_to.vnodes: a group has rows of several vnodes"),
     ],
@@ -61,8 +64,13 @@ def test_what_the_shape_cannot_do_is_refused(fields, message):
     ("query", "message"),
     [
         (
-            "SELECT d, count(*) AS n FROM (SELECT at AS d FROM orders UNION ALL SELECT at FROM orders) AS u GROUP BY d",
-            "groups over a union, which cannot be kept up to date over several upstreams; make a view of the union",
+            "SELECT id FROM orders UNION SELECT id FROM customers UNION ALL SELECT 1 FROM orders",
+            "UNION before UNION ALL",
+        ),
+        ("SELECT id FROM orders UNION ALL (SELECT id FROM orders UNION SELECT 1 FROM customers)", "UNION before UNION"),
+        (
+            "SELECT id, count(*) AS n FROM (SELECT id FROM orders UNION SELECT id FROM customers) AS u GROUP BY id",
+            "UNION without ALL inside FROM.*write SELECT DISTINCT",
         ),
         (f"SELECT c.country, count(*) AS n {JOINED} GROUP BY ROLLUP (c.country)", "ROLLUP"),
         (f"SELECT o.id, rank() OVER (ORDER BY o.amount) AS n {JOINED}", "window without PARTITION BY"),
@@ -78,6 +86,8 @@ def test_results_by_the_order_of_rows_are_refused_once_the_keys_are_known():
     with pytest.raises(InvalidJobError, match=r"first, whose result depends on the order of rows.*o\.id"):
         resolved(f"SELECT c.country, first(o.amount) AS x {JOINED} GROUP BY c.country")
     assert resolved(f"SELECT c.country, max_by(o.amount, o.id) AS x {JOINED} GROUP BY c.country").found
+    with pytest.raises(InvalidJobError, match="first, whose result depends on the order of rows"):
+        resolved(f"SELECT country, first(n) AS x FROM ({UNITED}) AS u GROUP BY country")
 
 
 def test_both_stages_run_the_users_text():
@@ -111,7 +121,7 @@ def test_a_plan_tells_how_the_groups_are_kept():
     """What a fold costs against a whole view was measured over one upstream alone."""
     maybe = query_of(job()).upkeep(created=False)
     assert (maybe.technique, maybe.reads_all, maybe.cost) == ("fold", False, "")
-    assert "all rows of the lead, if another table has changes" in maybe.reads
+    assert "all rows of a lead, if a table that it is joined with has changes" in maybe.reads
     sliced = query_of(job(f"SELECT c.country, median(o.amount) AS m {JOINED} GROUP BY c.country")).upkeep(created=True)
     assert (sliced.technique, sliced.reads_all) == ("slice", True)
     assert "all rows of all tables again to join and find" in sliced.reads
@@ -142,3 +152,66 @@ def test_the_origins_of_results_are_told_with_their_tables():
     assert found.columns["country"].unchanged
     assert found.columns["total"].inputs == ("orders.amount",)
     assert set(found.filtered_by) == {"orders.customer", "orders.at", "customers.id"}
+
+
+def test_rows_of_a_union_are_grouped_by_the_same_text():
+    """A table that leads a branch and is joined to another one is cut to affected rows only where it leads."""
+    query = resolved(TOTALS)
+    assert (query.leads, query.further, query.read_whole) == (("orders", "customers"), ("customers",), ("customers",))
+    placed = {"customers": "every", "customers leading": "led"}
+    rows = "SELECT c.country, o.amount AS n FROM `some` AS o JOIN `every` AS c ON c.id = o.customer"
+    united = f"({rows} UNION ALL SELECT name, id FROM `led` AS `customers`) AS u"
+    assert one_line(query.text_over("some", placed)) == (
+        f"SELECT country, sum(n) AS total FROM {united} GROUP BY country"
+    )
+    assert one_line(query.render_units("some", placed, ["u"])) == f"SELECT (country) AS `u` FROM {united}"
+    assert query.unit_columns(list(ORDERS.types)) == (), "rows of several tables are in one group"
+    assert query.images() == {"customers": ("id",)}
+    assert query.old_columns(["id", "name"]) == ("id", "name"), "what each branch gave before leaves its groups"
+    lineage = query.lineage((), (), ())
+    assert lineage.columns["total"].inputs == ("orders.amount", "customers.id")
+
+
+def test_union_makes_a_group_of_each_of_its_rows():
+    """UNION removes duplicates of all branches before it, also of those with UNION ALL between them."""
+    query = resolved(ONCE)
+    assert shape_of(job(ONCE)).name == "joined_groups"
+    assert (query.is_global, query.aggregates, query.technique) == (False, False, "slice")
+    assert query.units_with(()).outputs == ("country",)
+    placed = {"customers": "every", "customers leading": "led"}
+    text = query.text_over("some", placed)
+    assert one_line(text) == (
+        "SELECT c.country FROM `some` AS o JOIN `every` AS c ON c.id = o.customer UNION ALL "
+        "SELECT name FROM `led` AS `customers` UNION SELECT country FROM `led` AS `customers`"
+    )
+    assert query.render_units("some", placed, ["u"]).count("UNION ALL") == 2
+    assert one_line(query.render_slice("some", placed, "touched", ["u"])) == (
+        f"SELECT backfill_rows.* FROM ({one_line(text)}) AS backfill_rows LEFT SEMI JOIN `touched` AS backfill_touched "
+        "ON backfill_rows.`country` <=> backfill_touched.`u`"
+    )
+    told = query_of(job(ONCE)).upkeep(created=False)
+    assert (told.technique, told.cost) == ("slice", "")
+    assert "write SELECT DISTINCT … FROM (SELECT … UNION ALL SELECT …)" in told.reason
+    with pytest.raises(InvalidJobError, match="UNION of a column without a name"):
+        resolved("SELECT amount + 1 FROM orders UNION SELECT id FROM customers")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"lead": "nations"}, "lead: nations"),
+        ({"restrict_to": {"keys": {"after": [1]}}}, "restrict_to: a union has rows of several leads"),
+        ({"upstreams": None, "upstream": {"path": "/lake/orders", "key": ["id"]}}, "upstream"),
+    ],
+)
+def test_groups_over_a_union_refuse_what_a_union_refuses(fields, message):
+    with pytest.raises(InvalidJobError, match=message):
+        job(TOTALS, **fields)
+
+
+def test_groups_over_a_union_of_one_upstream_need_no_names():
+    text = (
+        "SELECT n, count(*) AS c FROM (SELECT id AS n FROM upstream UNION ALL SELECT customer FROM upstream) GROUP BY n"
+    )
+    found = job(text, upstreams=None, upstream={"path": "/lake/orders", "key": ["id"]})
+    assert shape_of(found).name == "joined_groups"
