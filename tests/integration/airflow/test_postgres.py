@@ -70,6 +70,7 @@ def about_shop(environment: pytest.MonkeyPatch, shop: ShopOrders) -> pytest.Monk
     return environment
 
 
+@pytest.mark.exhaustive
 def test_a_dag_reads_a_database_with_the_login_of_airflows_connection(
     shop: ShopOrders, about_shop: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:

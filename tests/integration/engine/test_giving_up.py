@@ -158,7 +158,7 @@ def last_vnode(numbers: Lakehouse) -> int:
     return int(rows.head()["id"])
 
 
-@pytest.mark.parametrize("point", [CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.BEFORE_GIVING_UP])
+@pytest.mark.parametrize("point", [exhaustive(CrashPoint.AFTER_CHUNK_FENCE), CrashPoint.BEFORE_GIVING_UP])
 def test_giving_up_that_died_is_completed(numbers: Lakehouse, point: CrashPoint) -> None:
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle", query=HALVES).incarnation
     numbers.epoch()

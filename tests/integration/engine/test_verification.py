@@ -122,6 +122,7 @@ def test_every_damage_of_a_finished_view_is_found(lakehouse: Lakehouse) -> None:
     assert (outcome.expected_rows, outcome.found_rows, len(outcome.keys)) == (40, 0, 40)
 
 
+@pytest.mark.exhaustive
 def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None:
     """I1 under both strategies: a row after the position, or of a vnode that has not started, is unexpected."""
     fill(lakehouse)
