@@ -145,10 +145,6 @@ def test_an_epoch_that_was_pinned_before_is_that_of_the_former_query(lakehouse: 
             "SELECT * FROM upstream QUALIFY rank() OVER (PARTITION BY price ORDER BY id DESC) = 1",
         ),
         exhaustive("SELECT * FROM upstream WHERE id > 3", "SELECT * FROM upstream"),
-        exhaustive(
-            "SELECT id AS a, price AS b FROM upstream",
-            "SELECT CAST(price AS BIGINT) AS a, CAST(id AS INT) AS b FROM upstream",
-        ),
     ],
 )
 def test_what_is_no_filter_is_compared_whole(lakehouse: Lakehouse, former: str, latter: str) -> None:
@@ -184,9 +180,9 @@ def test_only_spark_finds_out_that_a_column_would_be_another(lakehouse: Lakehous
     before = lake.backfill.store.settings()
     for query, why in {
         "SELECT id, name, price / 2 AS price FROM upstream": "the column price was integer and would be double",
-        "SELECT *, 1 AS one FROM upstream": "the view has no column stock",
+        "SELECT *, 1 AS one FROM upstream": "the view has no column one",
         "SELECT id, name FROM (SELECT * FROM upstream)": "the query no longer has the column price",
     }.items():
-        with pytest.raises(InvalidJobError, match=f"{why}; rebuild the job instead|{why}"):
+        with pytest.raises(InvalidJobError, match=f"{why}; rebuild the job instead"):
             change(lake, query)
     assert lake.backfill.store.settings() == before
