@@ -67,10 +67,7 @@ QUERIES: dict[str, Callable[[Row], Output | None]] = {
     ONLY_PAID: lambda row: (row["id"], row["status"], row["amount"]) if row["status"] == "paid" else None,
 }
 
-CONDITIONS: dict[str, Callable[[Row], bool]] = {
-    "TRUE": lambda _: True,
-    "status = 'paid'": lambda row: row["status"] == "paid",
-}
+CONDITIONS = {"TRUE": lambda _: True, "status = 'paid'": lambda row: row["status"] == "paid"}
 
 
 class ViewCommit(NamedTuple):

@@ -74,7 +74,9 @@ def test_the_commands_of_a_page_succeed(reader, page):
 def test_a_view_follows_a_changed_query_by_the_commands_of_its_page(reader):
     before = (reader.folder / "paid_orders.yaml").read_text(encoding="utf-8")
     _, proposed, changed, epoch, verified = reader.follows("docs/how-to/change-the-query.md")
-    assert "class: filter changed (the condition was status = 'paid' and is status = 'paid' AND amount > 10)" in proposed
+    assert (
+        "class: filter changed (the condition was status = 'paid' and is status = 'paid' AND amount > 10)" in proposed
+    )
     assert "the next epoch brings the view to the new query" in changed
     assert "epoch" in epoch
     assert "0 missing, 0 unexpected" in verified
