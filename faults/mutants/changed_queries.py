@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CHANGED_JOBS, CHANGED_VIEWS, REWRITES, ROW_DIFFERENCES
+from faults.mutants.killers import CHANGED_JOBS, CHANGED_VIEWS, EPOCH_REWRITES, ROW_DIFFERENCES
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -40,7 +40,9 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/decision.py",
         old=" or inputs.rewrite or inputs.brings_first_rows)",
         new=" or inputs.rewrite.repair or inputs.brings_first_rows)",
-        killers=(f"{CHANGED_JOBS}::test_an_epoch_that_dies_is_done_again_with_both_queries",),
+        killers=(
+            f"{CHANGED_JOBS}::test_an_epoch_that_was_given_up_leaves_the_former_query_and_is_tried_by_a_comparison",
+        ),
     ),
     Mutant(
         name="class-against-the-former-settings",
@@ -49,7 +51,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/rewrite.py",
         old="record_of(history, previous) if previous",
         new="history[-2] if previous",
-        killers=(f"{REWRITES}::test_the_last_of_several_changes_counts_against_what_the_view_has",),
+        killers=(f"{EPOCH_REWRITES}::test_the_last_of_several_changes_counts_against_what_the_view_has",),
     ),
     Mutant(
         name="former-condition-that-fails-again",
