@@ -31,9 +31,7 @@ ACTIONS = {
 }
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description="Create a backfill job, rebuild it, or change its query."
-    )
+    parser = argparse.ArgumentParser(description="Create a backfill job, rebuild it, or change its query.")
     parser.add_argument("action", choices=list(ACTIONS))
     parser.add_argument("--job", required=True, type=json.loads, help="the job's definition as JSON")
     parser.add_argument("--requested-by", required=True, help="who asks for it")

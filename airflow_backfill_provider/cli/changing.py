@@ -18,6 +18,32 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.engine.spark_engine import SparkEngine
 
 
+def is_another(backfill: Backfill) -> bool:
+    """Return whether the job's file has another definition than its finished view."""
+    if not backfill.store.created():
+        return False
+    settings = backfill.settings()
+    if settings.finished_epoch is None or settings.cancelled or settings.successor is not None:
+        return False
+    created = settings.definition
+    return backfill.job.placed_like(created).definition() != created.definition()
+
+
+def described(backfill: Backfill) -> dict[str, object]:
+    """Return what the change of a job is, ready for JSON."""
+    proposed = propose_change(backfill.job, store=backfill.store, upstream=backfill.upstream)
+    return {
+        "name": backfill.job.name,
+        "change": {
+            "class": proposed.change.kind.value,
+            "reason": proposed.change.reason,
+            "needs_rebuild": bool(proposed.why_impossible()),
+            "why_rebuild": proposed.why_impossible(),
+            "upstream_rows": proposed.rows,
+        },
+    }
+
+
 def propose(file: Path, backfill: Backfill) -> ProposedChange:
     """
     Print what the change of a job is, what it costs, and which jobs read its view.

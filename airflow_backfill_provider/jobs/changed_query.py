@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -185,13 +184,9 @@ def _checked(
     :returns: the columns that it uses, and those of the view if its shape pins them.
     """
     job, held = proposed.job, proposed.held
-    seen = look(job, upstream, store.storage_options, clock)
-    described = _as_named(seen.described, held.upstream, job)
-    others = {
-        name: replace(found, described=_as_named(found.described, held.others[name], job))
-        for name, found in seen.others.items()
-    }
-    found = resolve_upstream(job, described, others)
+    seen = _without_new_columns(look(job, upstream, store.storage_options, clock), job, held)
+    described = seen.described
+    found = resolve_upstream(job, described, seen.others)
     found = found.model_copy(update={"others": _continued(found.others, held.others)})
     _require_same_tables(seen, held)
     require_changes_of_all(job, found, seen.several)
@@ -203,12 +198,32 @@ def _checked(
     return found, columns if shape_of(job).pins_columns else ()
 
 
-def _as_named(described: UpstreamDescription, held: ResolvedUpstream, job: BackfillJob) -> UpstreamDescription:
-    """Return an upstream without the columns that neither the former query uses nor the new one names; see ``*``."""
-    query = read_query(job.query)
-    named = {token.text.lower() for token in query.tokens}
-    kept = {name: kind for name, kind in described.types.items() if name in held.types or name.lower() in named}
-    return replace(described, types=kept)
+def _without_new_columns(seen: FirstLook, job: BackfillJob, held: JobSettings) -> FirstLook:
+    """
+    Return upstreams without the columns that the former query's stars would stand for by now, and did not then.
+
+    A star keeps its meaning, unless the new query names such a column.
+    """
+    try:
+        now = resolve_upstream(held.definition, seen.described, seen.others)
+    except InvalidJobError:
+        # The former query no longer fits the upstream, so what its stars stand for does not matter.
+        return seen
+    named = {token.text.lower() for token in read_query(job.query).tokens}
+
+    def kept(
+        described: UpstreamDescription, used: ResolvedUpstream, created_on: ResolvedUpstream
+    ) -> UpstreamDescription:
+        came = {name for name in used.types if name not in created_on.types and name.lower() not in named}
+        return replace(described, types={name: kind for name, kind in described.types.items() if name not in came})
+
+    several = {
+        name: replace(found, described=kept(found.described, now.others[name], held.others[name]))
+        for name, found in seen.others.items()
+    }
+    lead = kept(seen.described, now, held.upstream)
+    first = {name: replace(found, described=lead) for name, found in list(seen.several.items())[:1]}
+    return FirstLook(described=lead, several={**first, **several})
 
 
 def _continued(found: Mapping[str, OtherUpstream], held: Mapping[str, OtherUpstream]) -> dict[str, OtherUpstream]:
@@ -252,7 +267,7 @@ def _require_same_columns(job: BackfillJob, columns: Sequence[ViewColumn], store
 
     :raises InvalidJobError: with the first column that differs.
     """
-    table: Mapping[str, Any] = DeltaHistory(job.view_location, store.storage_options).at().types
+    table = DeltaHistory(job.view_location, store.storage_options).at().types
     wanted = {column.name: column.type for column in columns}
     problems = [
         *(f"the view has no column {name}" for name in wanted if name not in table),

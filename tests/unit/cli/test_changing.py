@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,14 @@ def test_a_dry_run_shows_class_and_cost_and_writes_nothing_anywhere(served: Job,
         "limit, and writes only the rows that leave the view or come to it, in one commit",
     ]
     assert (done.exit_code, engine.starts, versions(served.file.parent)) == (0, 0, before)
+    assert served("plan").output == done.output
+    assert json.loads(served("plan", "--json").output)["change"] == {
+        "class": "filter",
+        "reason": "the condition was TRUE and is amount > 3",
+        "needs_rebuild": False,
+        "why_rebuild": "",
+        "upstream_rows": 1000,
+    }
 
 
 def test_the_next_epoch_carries_a_change_out(served: Job, engine: WatchedEngine):

@@ -20,7 +20,10 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import ChangeKind
 from airflow_backfill_provider.jobs import changed_query, creation, mutations, revert, succession
-from tests.builders import PAID
+from airflow_backfill_provider.jobs.first_look import FirstLook
+from airflow_backfill_provider.jobs.resolution import resolve_upstream
+from airflow_backfill_provider.strategies import KINDS
+from tests.builders import NOW, PAID
 from tests.dying import died
 from tests.property.backfilling import TESTER, Backfilling
 from tests.property.memory_engine import EVERYTHING, ONLY_PAID, query_rows
@@ -294,6 +297,25 @@ def test_a_star_stands_for_the_columns_that_it_stood_for(served):
     add_note(served)
     settings = change(served, query=ONLY_PAID)
     assert settings.upstream == served.store.settings_history()[0].upstream
+
+
+def test_a_star_that_is_new_stands_for_all_columns(backfilling):
+    """The former query had none, so nothing says that a column is left out."""
+    listed = defined(backfilling, query="SELECT id, status, amount FROM upstream")
+    former = creation.new_settings(
+        listed,
+        KINDS.named("no_shuffle"),
+        backfilling.orders.table.at(),
+        resolve_upstream(listed, backfilling.orders.table.at()),
+        start=None,
+        requested_by="x",
+        requested_at=NOW,
+    )
+    add_note(backfilling)
+    seen = FirstLook(described=backfilling.orders.table.at())
+    for held, expected in ((former, {"id", "status", "amount", "note"}), (backfilling.store.settings(), former.types)):
+        found = changed_query._without_new_columns(seen, defined(backfilling, query=EVERYTHING), held)
+        assert set(found.described.types) == set(expected)
 
 
 def test_the_column_of_a_condition_must_be_as_old_as_the_view(served):

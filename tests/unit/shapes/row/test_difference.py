@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,9 +27,9 @@ def difference(before: str, after: str) -> DefinitionChange:
     return check_query(before).difference_to(check_query(after))
 
 
-def query(columns: object, condition: str | None, source: str = "upstream") -> str:
+def query(columns: Sequence[str], condition: str | None, source: str = "upstream") -> str:
     where = "" if condition is None else f" WHERE {condition}"
-    return f"SELECT {', '.join(columns)} FROM {source}{where}"  # type: ignore[arg-type]
+    return f"SELECT {', '.join(columns)} FROM {source}{where}"
 
 
 @given(
