@@ -17,7 +17,8 @@ from pydantic import Field
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.digest import digest
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation, Repair
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.adoption import Adopted
 from airflow_backfill_provider.core.job.definition import INITIAL_SETTINGS, BackfillJob
@@ -46,6 +47,7 @@ class SettingsChange(StrEnum):
     HAND_OVER = "hand_over"
     REVERT = "revert"
     FOUND_EQUAL = "found_equal"
+    CHANGE = "change"
 
 
 _MUTATIONS = {
@@ -54,6 +56,7 @@ _MUTATIONS = {
     SettingsChange.THROTTLE: Mutation.THROTTLE,
     SettingsChange.RESCALE: Mutation.RESCALE,
     SettingsChange.REPAIR: Mutation.REPAIR,
+    SettingsChange.CHANGE: Mutation.CHANGE,
 }
 
 
@@ -344,10 +347,12 @@ class JobSettings(Frozen):
         """
         Return whether the view may have rows that the query did not give when a barrier was pinned.
 
-        So may a repaired view, and an adopted one until a comparison of all vnodes finds it equal.
+        So may a repaired view, one that gets another filter, and an adopted one until a comparison of all vnodes finds
+        it equal.
         """
         is_known = 0 < self.equal_sequence <= barrier.settings_sequence
-        return self.repairs_view(barrier) or (self.adopted is not None and not is_known)
+        other = barrier.filter_change is not None or (self.adopted is not None and not is_known)
+        return self.repairs_view(barrier) or other
 
     def changed(
         self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any

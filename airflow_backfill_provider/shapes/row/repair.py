@@ -1,5 +1,5 @@
 """
-The rows that a repair writes, and the keys whose rows in the view it replaces.
+The rows that a repair or another filter writes, and the keys whose rows in the view it replaces.
 
 A repair makes no assumption about what is wrong. It replaces all rows that the view has of the chosen vnodes and keys,
 foreign and repeated ones included, with the upstream's rows of these vnodes and keys.
@@ -7,15 +7,22 @@ foreign and repeated ones included, with the upstream's rows of these vnodes and
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
+from airflow_backfill_provider.core.job.definition_change import FilterChange
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.named_relations import sql_over
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.spark_errors import query_errors
 
 
 def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> DataFrame:
@@ -27,6 +34,25 @@ def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> D
     if not repair.keys:
         return of_vnodes
     return of_vnodes.unionAll(with_keys(others, decoded_keys(spark, job_rows.key, repair.keys), job_rows.key.names))
+
+
+def rows_that_differ(spark: SparkSession, job_rows: JobRows, barrier: Barrier, change: FilterChange) -> DataFrame:
+    """
+    Return the rows as of ``to_offset`` that only one of two conditions lets through.
+
+    A condition that is null lets no row through, as WHERE has it. The others are in the view before and after, or
+    neither, with the same values.
+    """
+    both = replace(job_rows, types={**change.types, **job_rows.types})
+    # The query of a view changes only once every row is read.
+    rows = without_pushdown(both.at(barrier.upstream.to_offset).select(*map(column, both.columns)))
+    passes = [f"coalesce(({condition}\n), false)" for condition in (change.before, change.after)]
+    relation = f"backfill_rows_{uuid.uuid4().hex}"
+    name = quote(change.relation)
+    text = f"SELECT {name}.* FROM {quote(relation)} AS {name} WHERE {' <> '.join(passes)}"
+    with query_errors():
+        found = sql_over(spark, text, {quote(relation): rows})
+    return found.select(*map(column, job_rows.columns))
 
 
 def keys_to_replace(

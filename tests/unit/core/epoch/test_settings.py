@@ -6,7 +6,8 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Mutation, Repair
+from airflow_backfill_provider.core.epoch.barrier import Mutation
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
