@@ -57,13 +57,14 @@ def expected_rows(
 
 def expected_leads(reader: SourceReader, settings: JobSettings, pinned: PinnedVerification) -> DataFrame:
     """
-    Return the used columns of all rows of the upstream that leads, as of the verified epoch.
+    Return the used columns of all of the job's rows of the upstream that leads, as of the verified epoch.
 
     If history is read by the units of joined rows, a row may have been read in part: see :func:`of_read_units`.
     """
     rows = reader.rows_to_verify(pinned.upstream_version)
     types = {used.name: used.type for used in settings.upstream.columns}
-    return rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, types))
+    used = rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, types))
+    return used.filter(_unskipped(_within_bounds(settings)))
 
 
 def of_read_units(

@@ -7,7 +7,7 @@ from faults.mutants.mutant import Mutant
 
 _PLACES = "airflow_backfill_provider/spark/unit_places.py"
 _ROWS = "airflow_backfill_provider/shapes/joined_groups/joined_input.py"
-_READ = (f"{JOINED_UNITS}::test_every_epoch_has_the_read_groups_as_of_one_instant_of_all_tables[fan-out]",)
+_READ = (f"{JOINED_UNITS}::test_every_epoch_has_the_groups_that_were_read_as_of_one_instant_of_all_tables",)
 
 MUTANTS = (
     Mutant(

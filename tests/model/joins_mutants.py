@@ -224,11 +224,11 @@ MUTANTS = {
     # Groups under an arrangement.
     "only changed leads are arranged": Mutant(
         JoinProtocol(arranged_changes="changed leads"),
-        grouped(joins.CHAIN, joins.FAN, joins.SEMI, by=(groups.TOTALS, groups.PERCENTILE), under=(BY_UNITS, ON_FINISH)),
+        grouped(joins.CHAIN, joins.FAN, joins.SEMI, by=_BOTH, under=(BY_UNITS,)),
     ),
     "an arrangement has one row of each lead": Mutant(
         JoinProtocol(arranged_changes="one of each lead"),
-        grouped(joins.FAN, joins.TWO_FANS, by=(groups.PERCENTILE, groups.TOTALS), under=(BY_UNITS,)),
+        grouped(joins.FAN, joins.TWO_FANS, by=_BOTH, under=(BY_UNITS,)),
     ),
     "net per key without the vnode": Mutant(
         JoinProtocol(net_by="key"),
