@@ -202,9 +202,11 @@ def test_a_condition_that_fails_now_is_not_computed_again(lakehouse: Lakehouse) 
     [
         (
             SALES,
-            SALES.replace("amount > 0", "amount > 4").replace("id, amount FROM berlin", "id, amount + 1 FROM berlin"),
+            SALES.replace("amount > 0", "amount > 4").replace(
+                "id, amount FROM berlin", "id, amount + 1 AS amount FROM berlin"
+            ),
         ),
-        (ALL_SALES, ALL_SALES.replace("c.name", "upper(c.name)").replace("'twice'", "'double'")),
+        (ALL_SALES, ALL_SALES.replace("c.name", "upper(c.name) AS name").replace("'twice'", "'double'")),
         (
             "SELECT c.name, sum(b.amount) AS total FROM berlin AS b JOIN customers AS c ON c.id = b.customer "
             "GROUP BY c.name",
