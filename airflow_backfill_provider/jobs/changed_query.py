@@ -33,7 +33,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.first_look import FirstLook, look
 from airflow_backfill_provider.jobs.mutations import require_not_cancelled
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
-from airflow_backfill_provider.lake.log.schemas import is_still
+from airflow_backfill_provider.lake.log.schemas import TableSchema, is_still
 from airflow_backfill_provider.shapes import shape_of
 from airflow_backfill_provider.shapes.changed_definition import change_of
 from airflow_backfill_provider.shapes.query_text import read_query
@@ -267,7 +267,9 @@ def _require_same_columns(job: BackfillJob, columns: Sequence[ViewColumn], store
 
     :raises InvalidJobError: with the first column that differs.
     """
-    table = DeltaHistory(job.view_location, store.storage_options).at().types
+    opened = DeltaHistory(job.view_location, store.storage_options).opened(None)
+    # Also of the columns that keep the state of groups, which no reader of a view is shown.
+    table = TableSchema.of(opened.schema().to_json()).types
     wanted = {column.name: column.type for column in columns}
     problems = [
         *(f"the view has no column {name}" for name in wanted if name not in table),

@@ -26,7 +26,9 @@ from airflow_backfill_provider.spark.spark_errors import query_errors
 
 
 def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> DataFrame:
-    """Return the chosen rows as of ``to_offset`` that were read before the epoch."""
+    """Return the chosen rows as of ``to_offset`` that were read before the epoch, or those of another filter."""
+    if barrier.filter_change is not None:
+        return _rows_that_differ(spark, job_rows, barrier, barrier.filter_change)
     rows = _read(job_rows, barrier)
     repair = barrier.repair
     is_chosen = F.col(job_rows.own.vnode).isin(list(repair.vnodes))
@@ -34,25 +36,6 @@ def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> D
     if not repair.keys:
         return of_vnodes
     return of_vnodes.unionAll(with_keys(others, decoded_keys(spark, job_rows.key, repair.keys), job_rows.key.names))
-
-
-def rows_that_differ(spark: SparkSession, job_rows: JobRows, barrier: Barrier, change: FilterChange) -> DataFrame:
-    """
-    Return the rows as of ``to_offset`` that only one of two conditions lets through.
-
-    A condition that is null lets no row through, as WHERE has it. The others are in the view before and after, or
-    neither, with the same values.
-    """
-    both = replace(job_rows, types={**change.types, **job_rows.types})
-    # The query of a view changes only once every row is read.
-    rows = without_pushdown(both.at(barrier.upstream.to_offset).select(*map(column, both.columns)))
-    passes = [f"coalesce(({condition}\n), false)" for condition in (change.before, change.after)]
-    relation = f"backfill_rows_{uuid.uuid4().hex}"
-    name = quote(change.relation)
-    text = f"SELECT {name}.* FROM {quote(relation)} AS {name} WHERE {' <> '.join(passes)}"
-    with query_errors():
-        found = sql_over(spark, text, {quote(relation): rows})
-    return found.select(*map(column, job_rows.columns))
 
 
 def keys_to_replace(
@@ -76,6 +59,8 @@ def keys_to_replace(
     repair = barrier.repair
     names = job_rows.key.names
     rewritten = _named(written.select(*map(column, names)), outputs)
+    if barrier.filter_change is not None:
+        return rewritten
     chosen = []
     if repair.keys:
         chosen.append(_named(decoded_keys(spark, job_rows.key, repair.keys), outputs))
@@ -93,6 +78,25 @@ def keys_to_replace(
     unsettled = job_rows.reader.unsettled(barrier.upstream.to_offset)
     # The next epoch writes these rows, because they changed after this one's window.
     return keys if unsettled is None else keys.exceptAll(_named(unsettled, outputs))
+
+
+def _rows_that_differ(spark: SparkSession, job_rows: JobRows, barrier: Barrier, change: FilterChange) -> DataFrame:
+    """
+    Return the rows as of ``to_offset`` that only one of two conditions lets through.
+
+    A condition that is null lets no row through, as WHERE has it. The others are in the view before and after, or
+    neither, with the same values.
+    """
+    both = replace(job_rows, types={**change.types, **job_rows.types})
+    # The query of a view changes only once every row is read.
+    rows = without_pushdown(both.at(barrier.upstream.to_offset).select(*map(column, both.columns)))
+    passes = [f"coalesce(({condition}\n), false)" for condition in (change.before, change.after)]
+    relation = f"backfill_rows_{uuid.uuid4().hex}"
+    name = quote(change.relation)
+    text = f"SELECT {name}.* FROM {quote(relation)} AS {name} WHERE {' <> '.join(passes)}"
+    with query_errors():
+        found = sql_over(spark, text, {quote(relation): rows})
+    return found.select(*map(column, job_rows.columns))
 
 
 def _read(job_rows: JobRows, barrier: Barrier) -> DataFrame:

@@ -119,17 +119,17 @@ class RowWriter(ViewWriter):
     @contextmanager
     def _rewritten(self, barrier: Barrier) -> Iterator[tuple[DataFrame, DataFrame]]:
         """Return the rows to write beside the changes, and the view's key columns of those to replace."""
-        spark, outputs = self._context.spark, self._key_outputs()
-        if barrier.filter_change is not None:
-            rows = kept = repair.rows_that_differ(spark, self._rows, barrier, barrier.filter_change).persist(KEPT)
-            touched = rows.select(*map(column, self._rows.key.names)).toDF(*outputs)
-        else:
-            rows = repair.rows_to_write(spark, self._rows, barrier)
-            if self._rows.reader.loses_rows:
-                # A row that the upstream removes after its key was chosen could not be written again.
-                rows = rows.localCheckpoint(storageLevel=KEPT)
-            view = self._context.view.table.read()
-            touched = kept = repair.keys_to_replace(spark, self._rows, barrier, rows, view, outputs).persist(KEPT)
+        spark, view = self._context.spark, self._context.view.table.read()
+        rows = repair.rows_to_write(spark, self._rows, barrier)
+        if self._rows.reader.loses_rows:
+            # A row that the upstream removes after its key was chosen could not be written again.
+            rows = rows.localCheckpoint(storageLevel=KEPT)
+        of_filter = barrier.filter_change is not None
+        if of_filter:
+            # These are few, and to find them takes a pass over the upstream.
+            rows = rows.persist(KEPT)
+        touched = repair.keys_to_replace(spark, self._rows, barrier, rows, view, self._key_outputs())
+        kept = rows if of_filter else touched.persist(KEPT)
         try:
             yield rows, touched
         finally:

@@ -16,6 +16,7 @@ from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from tests.dying import dies_at
 from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.engine.shops import ALL_SALES, SALES, Shops
 from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
@@ -193,3 +194,43 @@ def test_a_condition_that_fails_now_is_not_computed_again(lakehouse: Lakehouse) 
     lake.finish()
     lake.assert_equals_query("SELECT id, name FROM {upstream} WHERE id <> 0 AND 10 / id > 2")
     lake.assert_truth()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("former", "latter"),
+    [
+        (
+            SALES,
+            SALES.replace("amount > 0", "amount > 4").replace(
+                "id, amount FROM berlin", "id, amount + 1 AS amount FROM berlin"
+            ),
+        ),
+        (ALL_SALES, ALL_SALES.replace("c.name", "upper(c.name) AS name").replace("'twice'", "'double'")),
+        (
+            "SELECT c.name, sum(b.amount) AS total FROM berlin AS b JOIN customers AS c ON c.id = b.customer "
+            "GROUP BY c.name",
+            "SELECT c.name, sum(b.amount * 2) AS total FROM berlin AS b JOIN customers AS c ON c.id = b.customer "
+            "WHERE b.amount > 2 GROUP BY c.name",
+        ),
+    ],
+)
+def test_views_over_several_tables_follow_another_query(lakehouse: Lakehouse, former: str, latter: str) -> None:
+    """I1: joins and unions are compared whole, with the changes of all tables."""
+    shops = Shops.of(lakehouse)
+    shops.make("berlin", "paris", "online", "customers", rows=12)
+    shops.define_sales(former)
+    shops.start()
+    shops.finish()
+    protocol.finish_job(store=shops.backfill.store, requested_by="tester")
+    shops.change("UPDATE {berlin} SET amount = 9 WHERE id = 1", "DELETE FROM {berlin} WHERE id = 4")
+    shops.define_sales(latter)
+    shops.start_job(changed_query.change_query, shops.backfill)
+    before = len(shops.view_events())
+    shops.epoch()
+    assert len(shops.view_events()) == before + 1
+    shops.assert_query()
+    shops.assert_truth()
+    shops.change("UPDATE {berlin} SET amount = 3, customer = 2 WHERE id = 2")
+    shops.finish()
+    shops.assert_query()
