@@ -36,8 +36,8 @@ from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderCon
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-_Incarnation = tuple[str, str]
-"""The folder of a job's control tables, and the incarnation."""
+_Incarnation = tuple[str, str, str]
+"""The folder of a job's control tables, the incarnation, and the digest of the definition, which may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,4 +328,4 @@ class TableOpener:
 
 
 def _incarnation(settings: JobSettings) -> _Incarnation:
-    return settings.job["state"], settings.incarnation
+    return settings.job["state"], settings.incarnation, settings.definition_digest

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+CHANGED_JOBS = "tests/unit/jobs/test_changed_query.py"
+CHANGED_VIEWS = "tests/integration/engine/test_changed_query.py"
+ROW_DIFFERENCES = "tests/unit/shapes/row/test_difference.py"
+EPOCH_REWRITES = "tests/unit/protocol/test_rewrite.py"
 DECIDED_COLUMNS = "tests/unit/shapes/row/test_determined.py"
 ROW_COMMITS = "tests/unit/lake/log/test_row_commits.py"
 ROW_CONDITIONS = "tests/unit/shapes/row/test_conditions.py"

@@ -17,3 +17,8 @@ class DeltaUpstream(CatalogTableUpstream):
     """
 
     kind: ClassVar[str] = "delta"
+
+    @property
+    def keeps_all_columns(self) -> bool:
+        """The table and its change data feed have whole rows."""
+        return True
