@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.held_up import counted, held_up_before
-from airflow_backfill_provider.core.epoch.repair import PARTIAL_REPAIR
 from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
@@ -361,11 +360,7 @@ def next_barrier(
         warnings=(
             *chunk.warnings,
             *(replay.warnings(steps, decided.limit.rows) if replay else ()),
-            *(
-                (PARTIAL_REPAIR,)
-                if rewrite.repair and not settings.definition.vnodes <= set(rewrite.repair.vnodes)
-                else ()
-            ),
+            *rewrite.warnings(settings.definition.vnodes),
         ),
         injected_by=requester,
         injected_at=now,

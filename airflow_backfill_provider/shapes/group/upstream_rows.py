@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.shapes.base import Changes, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupedRows, GroupInput, Images, run, sampled
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits
@@ -86,9 +87,9 @@ class UpstreamInput(GroupInput):
         """Return all rows that were read before an epoch, as of the end of its window."""
         return self._of(self.context.read_set(barrier, with_chunk=False))
 
-    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], barrier: Barrier) -> GroupedRows:
+    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], part: int, barrier: Barrier) -> GroupedRows:
         """Return the rows of a part of history."""
-        del further, barrier
+        del further, part, barrier
         return self._of(rows)
 
     @contextmanager
