@@ -17,7 +17,6 @@ from tests.dying import dies_at
 from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.shops import ALL_SALES, SALES, Shops
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -153,19 +152,20 @@ def test_an_epoch_that_was_pinned_before_is_that_of_the_former_query(lakehouse: 
     assert_is(lake, LATTER)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("former", "latter"),
     [
         (FORMER, "SELECT id, upper(name) AS name, price + 1 AS price FROM upstream WHERE stock IS NULL"),
-        exhaustive(
+        (
             "SELECT price, count(*) AS n, sum(id) AS ids FROM upstream GROUP BY price",
             "SELECT price % 2 AS price, count(*) AS n, sum(id + 1) AS ids FROM upstream WHERE id > 3 GROUP BY 1",
         ),
-        exhaustive(
+        (
             "SELECT * FROM upstream QUALIFY rank() OVER (PARTITION BY price ORDER BY id) = 1",
             "SELECT * FROM upstream QUALIFY rank() OVER (PARTITION BY price ORDER BY id DESC) = 1",
         ),
-        exhaustive("SELECT * FROM upstream WHERE id > 3", "SELECT * FROM upstream"),
+        ("SELECT * FROM upstream WHERE id > 3", "SELECT * FROM upstream"),
     ],
 )
 def test_what_is_no_filter_is_compared_whole(lakehouse: Lakehouse, former: str, latter: str) -> None:
