@@ -31,6 +31,7 @@ from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
+from airflow_backfill_provider.spark.former_rows import rows_of_query
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
@@ -126,7 +127,11 @@ class ComparedSides:
     def _view(self, schema: StructType) -> DataFrame:
         """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
         path = self.location
-        view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
+        table = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
+        keep = self.settings.definition.keep
+        if missing := [name for name in keep.columns if name not in table.columns]:
+            raise _other_columns(path, missing)
+        view = rows_of_query(table, keep)
         _require_same_columns(schema, view.schema, path)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
@@ -156,7 +161,11 @@ def _require_same_columns(expected: StructType, found: StructType, path: str) ->
     actual = {field.name: field.dataType.simpleString() for field in found.fields}
     if wanted != actual:
         different = sorted(name for name in {*wanted, *actual} if wanted.get(name) != actual.get(name))
-        raise MaterializedViewError(
-            f"materialized_view: the columns of {path} differ from those of the job's query ({', '.join(different)}); "
-            "another writer changed the table: rebuild the job"
-        )
+        raise _other_columns(path, different)
+
+
+def _other_columns(path: str, different: Sequence[str]) -> MaterializedViewError:
+    return MaterializedViewError(
+        f"materialized_view: the columns of {path} differ from those of the job's query ({', '.join(different)}); "
+        "another writer changed the table: rebuild the job"
+    )

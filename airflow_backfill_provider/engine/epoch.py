@@ -26,22 +26,21 @@ from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.engine.found_changes import FoundChanges
 from airflow_backfill_provider.engine.lead_changes import LeadChanges, changes_of_leads
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
 from airflow_backfill_provider.engine.other_changes import images_of_others
-from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.engine.single_keys import require_single_keys
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.lake.store.one_listing import one_listing
 from airflow_backfill_provider.shapes import resolved_query_of
-from airflow_backfill_provider.shapes.base import Changes
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
     leaves_something,
     measure_changes,
-    net_changes,
     no_net_changes,
     require_single,
     with_cleared,
@@ -66,7 +65,7 @@ class EpochEvaluator:
         self._barrier = barrier
         self._since = since
         self._rows = tables.job_rows
-        self._net: DataFrame | None = None
+        self._found: FoundChanges | None = None
         self._images: Mapping[str, DataFrame] = {}
         self._further: Mapping[str, LeadChanges] = {}
         self._other_rows = 0
@@ -187,27 +186,29 @@ class EpochEvaluator:
         if barrier.computes_whole:
             require_single_keys(self._tables, barrier)
             return
-        net = self._net_changes()
-        if net is not None:
-            self._hold(net, measure_changes(rows, net, self._visible))
+        found = self._changes_to_write()
+        if found is not None:
+            kept = self._hold(found)
             if self._measured.some_doubtful:
-                net = shallow(resolve_doubtful(rows, net, barrier.upstream.to_offset), self._opened).persist(KEPT)
-                self._hold(net, measure_changes(rows, net, self._visible))
+                kept = self._hold(kept.resolved(barrier.upstream.to_offset))
             repairs = self._tables.settings.may_differ(barrier)
             must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single:
-                require_single(rows, net, barrier.upstream.to_offset)
+                require_single(rows, kept.net, barrier.upstream.to_offset)
         others = self._opened.enter_context(images_of_others(self._tables, barrier))
         self._images, self._other_rows = others.images, others.rows
         self._further = changes_of_leads(self._tables, barrier, self._opened)
 
-    def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
-        self._opened.callback(net.unpersist)
-        self._net, self._measured = net, measured
+    def _hold(self, found: FoundChanges) -> FoundChanges:
+        """Keep changes until the epoch ends, and count them."""
+        kept = replace(found, found=shallow(found.found, self._opened).persist(KEPT))
+        self._opened.callback(kept.found.unpersist)
+        self._found, self._measured = kept, measure_changes(self._rows, kept.net, self._visible)
+        return kept
 
-    def _net_changes(self) -> DataFrame | None:
+    def _changes_to_write(self) -> FoundChanges | None:
         """
-        Return the net changes that the epoch writes.
+        Return the changes that the epoch writes.
 
         These are the changes of rows in the view, each after the offset that its row is as of, unless they wait, and
         the changes that the strategy keeps.
@@ -224,12 +225,13 @@ class EpochEvaluator:
         wanted = rows.after(shown)
         if kept is not None:
             wanted |= kept
-        net = net_changes(rows, after, to_offset, wanted, self._old_columns)
+        keep = tables.settings.definition.keep
+        found = FoundChanges.read(rows, after, to_offset, wanted, self._old_columns, keep)
         if self._since is not None and shown and rows.reader.is_cleared(after, to_offset):
             # As the previous epoch left it, so that every attempt deletes the same rows.
             view = tables.view.table.read_at(self._since.view.version)
-            net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
-        return shallow(net, self._opened).persist(KEPT)
+            found = replace(found, found=with_cleared(rows, found.net, tables.writer.keys(view), to_offset))
+        return found
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""
@@ -282,22 +284,24 @@ class EpochEvaluator:
 
     def _changes(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""
-        measured = self._measured
-        if self._net is not None and measured.through:
-            net = in_one_task_if_few(self._net, measured.through + measured.held_back, measured.value_bytes)
+        measured, found = self._measured, self._found
+        versions = None
+        if found is not None and measured.through:
+            net = in_one_task_if_few(found.net, measured.through + measured.held_back, measured.value_bytes)
             net = net.filter(self._visible)
+            versions = None if found.versions is None else found.versions.filter(self._visible)
         elif self._images or self._further:
             net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
             measured = NO_CHANGES
         else:
             return None
         further = {name: found.net for name, found in self._further.items()}
-        return Changes(net=net, measured=measured, images=self._images, further=further)
+        return Changes(net=net, measured=measured, versions=versions, images=self._images, further=further)
 
     def _keep_changes(self) -> None:
         """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""
-        if self._net is not None and self._measured.held_back:
-            held_back = self._net.filter(~self._visible & leaves_something(self._rows))
+        if self._found is not None and self._measured.held_back:
+            held_back = self._found.net.filter(~self._visible & leaves_something(self._rows))
             with timed(self.seconds, self._tables.settings.strategy):
                 self._tables.reader.keep(held_back, self._barrier, self._measured.held_back)
         self._tables.reader.set_aside(self._barrier)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan.offset import Offset
     from airflow_backfill_provider.core.scan.table_version import TableVersions
     from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+    from airflow_backfill_provider.shapes.changes import Changes
     from airflow_backfill_provider.shapes.job_query import JobQuery
     from airflow_backfill_provider.shapes.queries import ShapedQuery
     from airflow_backfill_provider.spark.job_rows import JobRows
-    from airflow_backfill_provider.spark.net_changes import MeasuredChanges
     from airflow_backfill_provider.spark.view import MaterializedView
 
 
@@ -148,27 +148,6 @@ class WriterContext:
             name: rows.within(barrier.window(name).to_offset, decoded(read, rows.scan))
             for name, rows in self.further.items()
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """
-    The changes of a window that apply to the view, checked and not yet written.
-
-    :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`. Of several upstreams,
-        those of the one that leads, which may have none.
-    :param measured: the number of these, and their properties.
-    :param images: all images of the changed rows of upstreams that are read whole, by their names; only of those that
-        have changes. A row that changed twice has four. They are not netted: of a key that two rows had for some time,
-        no change is the net one.
-    :param further: the net changes of upstreams that lead further branches, by their names; only of those that have
-        any.
-    """
-
-    net: DataFrame
-    measured: MeasuredChanges
-    images: Mapping[str, DataFrame] = field(default_factory=dict)
-    further: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 class ViewWriter(ABC):
@@ -353,6 +332,9 @@ class Shape(ABC):
 
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
     """The kinds of ``refresh`` that jobs of this shape may have."""
+
+    keeps_former_rows: ClassVar[bool] = False
+    """Whether a view of this shape can keep rows that the query no longer gives: ``keep: deleted`` and ``history``."""
 
     needs_changes: ClassVar[bool] = True
     """Whether epochs read the upstream's changes; otherwise the upstream need not record them."""

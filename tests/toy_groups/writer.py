@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.sources.shared.by_key import with_keys
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR, snapshot_part
 from tests.toy_groups import TallyQuery

@@ -12,7 +12,8 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.full.query import FullQuery
 from airflow_backfill_provider.shapes.full.several_query import FullQueryOverSeveral
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts

@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.log.schemas import HIDDEN
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.fold.groups import FoldedStep
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE

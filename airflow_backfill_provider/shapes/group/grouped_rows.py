@@ -16,7 +16,8 @@ from typing import ClassVar, Self
 from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.shapes.base import Changes, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.grouping_query import GroupingQuery
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.named_relations import sql_over

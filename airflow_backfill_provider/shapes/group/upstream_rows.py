@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.shapes.base import Changes, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupedRows, GroupInput, Images, run, sampled
 from airflow_backfill_provider.shapes.group.query import GroupQuery
 from airflow_backfill_provider.shapes.group.row_units import GroupRowUnits

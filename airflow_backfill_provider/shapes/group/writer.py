@@ -13,7 +13,8 @@ from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter
+from airflow_backfill_provider.shapes.base import ViewWriter
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupInput

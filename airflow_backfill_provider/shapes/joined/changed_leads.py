@@ -10,7 +10,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.shapes.base import Changes, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.joined.affected import AffectedPlan
 from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_changes
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches

@@ -13,7 +13,8 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.unit_work import UNIT, WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.joined.changed_leads import AffectedLeads, affected_leads, changed_leads
 from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
 from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write

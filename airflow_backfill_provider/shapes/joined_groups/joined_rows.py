@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.shapes.base import Changes, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupedRows, GroupInput, Images, run, sampled
 from airflow_backfill_provider.shapes.joined.changed_leads import affected_unchanged, changed_leads, read_leads
 from airflow_backfill_provider.shapes.joined_groups.query import JoinedGroupQuery

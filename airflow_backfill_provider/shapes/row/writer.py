@@ -15,7 +15,8 @@ from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys

@@ -16,7 +16,8 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.joined.changed_leads import (
     AffectedLeads,
     affected_leads,

@@ -17,3 +17,4 @@ class DeltaUpstream(CatalogTableUpstream):
     """
 
     kind: ClassVar[str] = "delta"
+    has_versions: ClassVar[bool] = True

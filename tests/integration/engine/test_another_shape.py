@@ -28,7 +28,8 @@ from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS
-from airflow_backfill_provider.shapes.base import Changes, Shape, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.queries import ShapedQuery, Units
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR, snapshot_part
