@@ -31,7 +31,7 @@ from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
-from airflow_backfill_provider.spark.former_rows import rows_of_query
+from airflow_backfill_provider.spark.former_rows import broken_keys, rows_of_query
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
@@ -126,16 +126,35 @@ class ComparedSides:
 
     def _view(self, schema: StructType) -> DataFrame:
         """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
-        path = self.location
-        table = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
-        keep = self.settings.definition.keep
-        if missing := [name for name in keep.columns if name not in table.columns]:
-            raise _other_columns(path, missing)
-        view = rows_of_query(table, keep)
-        _require_same_columns(schema, view.schema, path)
+        view = rows_of_query(self._table(), self.settings.definition.keep)
+        _require_same_columns(schema, view.schema, self.location)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
         return rows if unsettled is None else without_keys(rows, unsettled, self.key)
+
+    def require_sound_histories(self, vnodes: VnodeRange) -> None:
+        """
+        Refuse former rows in some vnodes that contradict each other.
+
+        :raises MaterializedViewError: with the number of keys.
+        """
+        keep, newest = self.settings.definition.keep, self.pinned.upstream_version.number
+        if not keep.keeps_former_rows or newest is None:
+            return
+        rows = self._table().filter(self._unit().between(*vnodes))
+        if count := broken_keys(rows, keep, self.key, newest).count():
+            raise MaterializedViewError(
+                f"materialized_view: the rows of {count} keys in version {self.pinned.view_version} of {self.location} "
+                f"contradict each other by {', '.join(keep.columns)}, so another writer changed them, and no repair "
+                "can tell what they were: restore the view from a copy, or rebuild the job with --discard-history"
+            )
+
+    def _table(self) -> DataFrame:
+        """Return all rows of the view, former ones included."""
+        table = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(self.location)
+        if missing := [name for name in self.settings.definition.keep.columns if name not in table.columns]:
+            raise _other_columns(self.location, missing)
+        return table
 
     def _unit(self) -> Column:
         """Return the vnode of a row with the view's columns."""

@@ -29,7 +29,12 @@ from airflow_backfill_provider.engine.named_tables import place, register_view, 
 from airflow_backfill_provider.engine.row_finder import SparkRowFinder
 from airflow_backfill_provider.engine.tables import TableOpener
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, STATE_PROPERTY, ViewIdentity
+from airflow_backfill_provider.lake.tables.view_identity import (
+    KEEP_PROPERTY,
+    OWNER_PROPERTY,
+    STATE_PROPERTY,
+    ViewIdentity,
+)
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.spark.adoption import adopt_table
 from airflow_backfill_provider.spark.commit_safety import require_exclusive_places
@@ -153,6 +158,8 @@ class SparkEngine:
         view, identity = tables.view, tables.identity
         job = settings.definition
         ours = {OWNER_PROPERTY: settings.requested_by, STATE_PROPERTY: job.state}
+        if job.keep.keeps_former_rows:
+            ours[KEEP_PROPERTY] = job.keep
         properties = {**job.table_properties, **ours}
         with view_errors(view.path):
             if settings.adopted is not None:

@@ -64,6 +64,37 @@ def beginning_at(rows: DataFrame, keep: Keep, version: int) -> DataFrame:
     return rows.withColumns({name: values[name] for name in keep.columns})
 
 
+def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: int) -> DataFrame:
+    """
+    Return the keys whose rows in a view contradict each other.
+
+    Rows of one key must not overlap, and each ends after it begins. Between two of them may be a gap: the query gave no
+    row then.
+
+    :param view: the view's rows.
+    :param keys: the view's columns that hold the key.
+    :param up_to: the newest version that the view has seen.
+    """
+    own = own_columns(view.columns)
+    of_key = Window.partitionBy(*map(column, keys))
+    if keep is Keep.DELETED:
+        broken = (F.count("*").over(of_key) > 1) | (F.coalesce(F.col(DELETED_AT), F.lit(0)) > up_to)
+    else:
+        begins, ends, is_current = F.col(VALID_FROM), F.col(VALID_TO), F.col(IS_CURRENT)
+        follower = F.lead(begins).over(of_key.orderBy(begins, ends.asc_nulls_last()))
+        broken = (
+            begins.isNull()
+            | is_current.isNull()
+            | (is_current != ends.isNull())
+            | (ends <= begins)
+            | (follower.isNotNull() & (ends.isNull() | (ends > follower)))
+            | (F.greatest(begins, ends) > up_to)
+        )
+    flag = own.named("is_broken")
+    found = view.withColumn(flag, F.coalesce(broken, F.lit(False)))
+    return found.filter(F.col(flag)).select(*map(column, keys)).distinct()
+
+
 @dataclass(frozen=True, slots=True)
 class FormerRows:
     """

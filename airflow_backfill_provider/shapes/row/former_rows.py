@@ -89,9 +89,9 @@ class FormerRowsWriter(RowWriter):
         if changes is not None:
             # The upstream was checked for repeated keys, so rows with these keys in the view are foreign.
             steps.append(self._versions_of(changes).withColumn(rows.own.appeared, F.lit(False)))
-        names = [*map(column, rows.columns), rows.change_offset, rows.own.is_upsert, rows.own.appeared]
+        names = [*rows.columns, rows.change_offset, rows.own.is_upsert, rows.own.appeared]
         try:
-            together = reduce(DataFrame.unionAll, (step.select(*names) for step in steps))
+            together = reduce(DataFrame.unionAll, (step.select(*map(column, names)) for step in steps))
             self._replace(together, REPAIR, identity, barrier)
         finally:
             keys.unpersist()
