@@ -22,7 +22,7 @@ from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 
 _VERSION, _IS_PRESENT, _APPEARED = "version", "is_present", "appeared"
-_IS_OLD, _IS_WRITTEN, _HASHES = "is_old", "is_written", ("hash_1", "hash_2")
+_IS_OLD, _IS_WRITTEN, _IS_REPEATED, _HASHES = "is_old", "is_written", "is_repeated", ("hash_1", "hash_2")
 
 _BEFORE_ALL = -1
 """Stands for the unknown version at which a row begins that has no column for it."""
@@ -189,11 +189,15 @@ class FormerRows:
         steps = (
             self._of_view(old)
             .unionAll(changes.withColumn(self._named(_IS_OLD), F.lit(False)))
-            .withColumn(self._named(_IS_WRITTEN), F.some(is_present).over(of_version))
+            .withColumns(
+                {self._named(_IS_WRITTEN): F.some(is_present).over(of_version), self._named(_IS_REPEATED): repeated}
+            )
             .filter(is_old | is_present | ~F.col(self._named(_IS_WRITTEN)))
             .withColumn(
                 self._named(_VERSION),
-                F.when(repeated, F.raise_error(F.lit(DUPLICATE_KEY)).cast("bigint")).otherwise(version),
+                F.when(F.col(self._named(_IS_REPEATED)), F.raise_error(F.lit(DUPLICATE_KEY)).cast("bigint")).otherwise(
+                    version
+                ),
             )
             .withColumns(dict(zip(map(self._named, _HASHES), row_hashes(self.columns.fields), strict=True)))
         )
