@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedU
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.kinds import shape_of_job
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.core.scan.keys import EVERYTHING
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, EncodedPosition
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
@@ -25,6 +25,7 @@ from airflow_backfill_provider.engine.adopted_table import compare_adopted
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare as compare_sides
 from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_versions
+from airflow_backfill_provider.engine.forgetting import erase_former_rows
 from airflow_backfill_provider.engine.named_tables import place, register_view, require_same_upstream
 from airflow_backfill_provider.engine.row_finder import SparkRowFinder
 from airflow_backfill_provider.engine.tables import TableOpener
@@ -292,6 +293,17 @@ class SparkEngine:
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
         """Run a planned compaction of one of the strategy's tables."""
         self._tables.open(settings).reader.compact(name, plan)
+
+    def forget(self, settings: JobSettings, keys: Sequence[EncodedPosition]) -> int:
+        """
+        Erase the former rows of some keys from the view, in one commit.
+
+        :returns: how many rows these were.
+        :raises MaterializedViewError: if the view is missing or replaced.
+        """
+        pin_settings(self._spark)
+        with epoch_errors(f"erasing former rows of job {settings.job['name']}"):
+            return erase_former_rows(self._spark, settings, self._tables.view(settings.definition), keys)
 
     def compare_adopted(self, settings: JobSettings, pinned: PinnedVerification) -> Sequence[ComparedVnodes]:
         """

@@ -39,6 +39,15 @@ def rows_of_query(view: DataFrame, keep: Keep) -> DataFrame:
             return view.filter(F.col(IS_CURRENT)).drop(*keep.columns)
 
 
+def is_former(keep: Keep, prefix: str = "") -> str:
+    """
+    Return the condition that a row of the view is one that the query no longer gives, as SQL.
+
+    :param prefix: what comes before the names of the view's columns.
+    """
+    return f"{prefix}{DELETED_AT} IS NOT NULL" if keep is Keep.DELETED else f"NOT {prefix}{IS_CURRENT}"
+
+
 def with_columns_of(schema: StructType, keep: Keep) -> StructType:
     """Return a view's columns: the query's, and those that it has for former rows."""
     return StructType(

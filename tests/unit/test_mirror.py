@@ -142,6 +142,7 @@ WITHOUT = {
     "spark/former_rows.py": on_spark("test_former_rows"),
     "shapes/row/former_rows.py": on_spark("test_former_rows"),
     "engine/found_changes.py": on_spark("test_former_rows"),
+    "engine/forgetting.py": on_spark("test_former_rows"),
     "shapes/changes.py": Untested("a value without rules", None),
     "spark/placed_rows.py": on_spark("test_placed_rows"),
     "spark/touched_units.py": on_spark("test_unit_changes"),

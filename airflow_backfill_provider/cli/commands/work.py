@@ -1,4 +1,4 @@
-"""Commands that write the view: create, run, compact, rebuild, revert. They start Spark."""
+"""Commands that write the view: create, run, compact, forget, rebuild, revert. They start Spark."""
 
 from __future__ import annotations
 
@@ -137,6 +137,41 @@ def compact(
         done = compaction.compact_job(backfill, engine=spark, policy=policy)
     for line in done_lines(done):
         typer.echo(f"{backfill.job.name}: {line}")
+
+
+@reporting
+def forget(
+    job: JobFile,
+    *,
+    key: Annotated[
+        list[str],
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="A key of the upstream: a value, or a JSON list with a value for each key column; may be repeated.",
+            show_default=False,
+        ),
+    ],
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """
+    Erase the former rows of keys from a view that keeps them (keep: deleted or history). Starts Spark.
+
+    The current row of a key stays; it goes when the upstream has removed the row. Older versions of the view have the
+    erased rows until VACUUM.
+    """
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.cli.options import key_of
+    from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.core import text
+    from airflow_backfill_provider.jobs.maintenance.forgetting import forget_keys
+
+    backfill, _ = created_job(job)
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose=APPLICATION) as spark:
+        erased = forget_keys(backfill, map(key_of, key), engine=spark)
+    typer.echo(f"{backfill.job.name}: {text.rows(erased)} erased; VACUUM removes them from storage")
 
 
 @reporting

@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.job.keep import Keep
+from airflow_backfill_provider.core.status.row_answer import Reason
+from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs.maintenance.forgetting import forget_keys
+from airflow_backfill_provider.jobs.row_questions import why
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.spark.former_rows import FormerRows, broken_keys, with_columns_of
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
@@ -67,7 +72,7 @@ def test_what_is_kept_does_not_depend_on_the_windows(spark: SparkSession, keep: 
 def test_a_key_that_appears_twice_fails(spark: SparkSession) -> None:
     """I6: the upstream would have two rows of a key, and the view one."""
     former = FormerRows(Keep.HISTORY, COLUMNS, ["id"])
-    old = spark.createDataFrame([Row(1, "a", 1, 3, None, True)], with_columns_of(COLUMNS, Keep.HISTORY))
+    old = spark.createDataFrame([(1, "a", 1, 3, None, True)], with_columns_of(COLUMNS, Keep.HISTORY))
     with pytest.raises(PySparkException, match=DUPLICATE_KEY):
         former.after(old, steps(spark, former, [(1, "b", 2, 5, True, True)])).collect()
 
@@ -139,4 +144,40 @@ def test_the_worked_example_of_the_page(lakehouse: Lakehouse, strategy: str) -> 
         assert len(lakehouse.finish()) == 1
         assert lakehouse.view_events(after=before) == ["epoch"]
         assert kept(lakehouse, lakehouse.view_path) == sorted(table_of_page(column), key=repr)
+        lakehouse.assert_truth()
+
+
+def mend(lakehouse: Lakehouse) -> None:
+    """Something else removes a current row; the repair begins it again."""
+    lakehouse.sql("DELETE FROM {view} WHERE order_id = 4")
+    with pytest.raises(MaterializedViewError, match="was not written by job history"):
+        lakehouse.epoch()
+    mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
+    lakehouse.finish()
+
+
+def test_former_rows_are_erased_and_repairs_leave_them(lakehouse: Lakehouse) -> None:
+    """Epochs go on after each; version 2 updates, version 3 deletes, version 4 comes before the repair."""
+    begin(lakehouse)
+    lakehouse.create(name="history", key=["order_id"], query=QUERY, keep="history", strategy="no_shuffle")
+    lakehouse.finish()
+    lakehouse.change("UPDATE {upstream} SET amount = 12", "DELETE FROM {upstream} WHERE order_id = 2")
+    lakehouse.finish()
+    assert forget_keys(lakehouse.backfill, [2], engine=lambda: lakehouse.engine) == 2
+    lakehouse.change("UPDATE {upstream} SET status = 'paid', order_id = 4 WHERE order_id = 3")
+    lakehouse.finish()
+    assert kept(lakehouse, lakehouse.view_path) == [
+        (1, 10, 1, 2, False),
+        (1, 12, 2, None, True),
+        (4, 12, 4, None, True),
+    ]
+    lakehouse.change("UPDATE {upstream} SET amount = 15 WHERE order_id = 1")
+    mend(lakehouse)
+    ended = [(1, 10, 1, 2, False), (1, 12, 2, 5, False)]
+    assert kept(lakehouse, lakehouse.view_path) == [*ended, (1, 15, 5, None, True), (4, 12, 5, None, True)]
+    lakehouse.assert_truth()
+    assert why(lakehouse.backfill, 1).reason is Reason.REPAIR
+    assert why(lakehouse.backfill, 2).reason is Reason.DELETED
+    lakehouse.sql("UPDATE {view} SET _valid_to = 4 WHERE order_id = 1 AND _valid_from = 1")
+    with pytest.raises(MaterializedViewError, match="the rows of 1 keys in version .* contradict each other"):
         lakehouse.assert_truth()
