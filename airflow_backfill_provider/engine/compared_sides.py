@@ -16,6 +16,7 @@ from pyspark.sql.types import DoubleType, FloatType, StructType
 from airflow_backfill_provider.core.epoch.barrier import PinnedRead
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.job.keep import ValidBy
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
@@ -138,11 +139,14 @@ class ComparedSides:
 
         :raises MaterializedViewError: with the number of keys.
         """
-        keep, newest = self.settings.definition.keep, self.pinned.upstream_version.number
-        if not keep.keeps_former_rows or newest is None:
+        job, newest = self.settings.definition, self.pinned.upstream_version.number
+        keep = job.keep
+        if not keep.keeps_former_rows:
             return
+        # The upstream's log may no longer tell the time of the version.
+        up_to = F.lit(newest if job.valid_by is ValidBy.VERSION else None)
         rows = self._table().filter(self._unit().between(*vnodes))
-        if count := broken_keys(rows, keep, self.key, newest).count():
+        if count := broken_keys(rows, keep, self.key, up_to).count():
             raise MaterializedViewError(
                 f"materialized_view: the rows of {count} keys in version {self.pinned.view_version} of {self.location} "
                 f"contradict each other by {', '.join(keep.columns)}, so another writer changed them, and no repair "

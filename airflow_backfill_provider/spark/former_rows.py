@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
 
-from airflow_backfill_provider.core.job.keep import DELETED_AT, IS_CURRENT, VALID_FROM, VALID_TO, Keep
+from airflow_backfill_provider.core.job.keep import DELETED_AT, IS_CURRENT, VALID_FROM, VALID_TO, Keep, ValidBy
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.row_hash import row_hashes
@@ -24,8 +24,16 @@ from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 _VERSION, _IS_PRESENT, _APPEARED = "version", "is_present", "appeared"
 _IS_OLD, _IS_WRITTEN, _IS_REPEATED, _HASHES = "is_old", "is_written", "is_repeated", ("hash_1", "hash_2")
 
-_BEFORE_ALL = -1
-"""Stands for the unknown version at which a row begins that has no column for it."""
+_TYPES = {ValidBy.VERSION: LongType(), ValidBy.COMMIT_TIME: TimestampType()}
+
+
+def began(by: ValidBy, value: Column) -> Column:
+    """
+    Return what the view has of a version.
+
+    :param value: the version; or its time, in microseconds.
+    """
+    return value.cast("bigint") if by is ValidBy.VERSION else F.timestamp_micros(value)
 
 
 def rows_of_query(view: DataFrame, keep: Keep) -> DataFrame:
@@ -48,32 +56,26 @@ def is_former(keep: Keep, prefix: str = "") -> str:
     return f"{prefix}{DELETED_AT} IS NOT NULL" if keep is Keep.DELETED else f"NOT {prefix}{IS_CURRENT}"
 
 
-def with_columns_of(schema: StructType, keep: Keep) -> StructType:
+def with_columns_of(schema: StructType, keep: Keep, by: ValidBy) -> StructType:
     """Return a view's columns: the query's, and those that it has for former rows."""
-    return StructType(
-        [
-            *schema.fields,
-            *(StructField(name, BooleanType() if name == IS_CURRENT else LongType()) for name in keep.columns),
-        ]
-    )
+    types = {name: BooleanType() if name == IS_CURRENT else _TYPES[by] for name in keep.columns}
+    return StructType([*schema.fields, *(StructField(name, kind) for name, kind in types.items())])
 
 
-def beginning_at(rows: DataFrame, keep: Keep, version: int) -> DataFrame:
+def beginning_at(rows: DataFrame, keep: Keep, begins: Column) -> DataFrame:
     """
     Return rows of the query as the view has them if they were read as of a version.
 
     Since when they were there before that version is not known.
+
+    :param begins: what the view has of that version; see :func:`began`.
     """
-    values = {
-        DELETED_AT: F.lit(None).cast("bigint"),
-        VALID_FROM: F.lit(version).cast("bigint"),
-        VALID_TO: F.lit(None).cast("bigint"),
-        IS_CURRENT: F.lit(True),
-    }
+    none = F.when(F.lit(False), begins)
+    values = {DELETED_AT: none, VALID_FROM: begins, VALID_TO: none, IS_CURRENT: F.lit(True)}
     return rows.withColumns({name: values[name] for name in keep.columns})
 
 
-def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: int) -> DataFrame:
+def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: Column) -> DataFrame:
     """
     Return the keys whose rows in a view contradict each other.
 
@@ -82,12 +84,12 @@ def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: int) ->
 
     :param view: the view's rows.
     :param keys: the view's columns that hold the key.
-    :param up_to: the newest version that the view has seen.
+    :param up_to: what the view has of the newest version that it has seen; null if that is not known.
     """
     own = own_columns(view.columns)
     of_key = Window.partitionBy(*map(column, keys))
     if keep is Keep.DELETED:
-        broken = (F.count("*").over(of_key) > 1) | (F.coalesce(F.col(DELETED_AT), F.lit(0)) > up_to)
+        broken = (F.count("*").over(of_key) > 1) | F.coalesce(F.col(DELETED_AT) > up_to, F.lit(False))
     else:
         begins, ends, is_current = F.col(VALID_FROM), F.col(VALID_TO), F.col(IS_CURRENT)
         follower = F.lead(begins).over(of_key.orderBy(begins, ends.asc_nulls_last()))
@@ -137,7 +139,7 @@ class FormerRows:
         Return the changes that leave a row that the query gives, for :meth:`after`.
 
         :param rows: the query's columns, and those that the other parameters read.
-        :param version: the version at which each row begins.
+        :param version: what the view has of the version at which each row begins; see :func:`began`.
         :param appeared: whether its key had no row before the window.
         """
         return rows.select(
@@ -204,9 +206,7 @@ class FormerRows:
             .filter(is_old | is_present | ~F.col(self._named(_IS_WRITTEN)))
             .withColumn(
                 self._named(_VERSION),
-                F.when(F.col(self._named(_IS_REPEATED)), F.raise_error(F.lit(DUPLICATE_KEY)).cast("bigint")).otherwise(
-                    version
-                ),
+                F.when(F.col(self._named(_IS_REPEATED)), F.raise_error(F.lit(DUPLICATE_KEY))).otherwise(version),
             )
             .withColumns(dict(zip(map(self._named, _HASHES), row_hashes(self.columns.fields), strict=True)))
         )
@@ -219,7 +219,8 @@ class FormerRows:
 
     def _of_view(self, old: DataFrame) -> DataFrame:
         """Return the rows of the view as steps: that they begin, and, if they were removed, that they end."""
-        begins = F.col(VALID_FROM) if self.keep is Keep.HISTORY else F.lit(_BEFORE_ALL).cast("bigint")
+        # A row without a column for its beginning was there before all changes, and nobody asks since when.
+        begins = F.col(VALID_FROM) if self.keep is Keep.HISTORY else F.lit(None).cast(old.schema[DELETED_AT].dataType)
         beginning = F.struct(begins.alias(_VERSION), F.lit(True).alias(_IS_PRESENT))
         if self.keep is Keep.HISTORY:
             steps = F.array(beginning)
@@ -237,7 +238,7 @@ class FormerRows:
 
     def _order(self) -> WindowSpec:
         is_old, version = F.col(self._named(_IS_OLD)), F.col(self._named(_VERSION))
-        return Window.partitionBy(*map(column, self.keys)).orderBy(is_old.desc(), version)
+        return Window.partitionBy(*map(column, self.keys)).orderBy(is_old.desc(), version.asc_nulls_first())
 
     def _named(self, name: str) -> str:
         return own_columns([*self.columns.names, *self.keep.columns]).named(name)

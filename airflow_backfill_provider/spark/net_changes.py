@@ -81,7 +81,7 @@ def net_changes(
         row did not exist before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads,
         if there are ``old_columns``.
     """
-    return _net(rows, rows.changes(after, up_to).filter(wanted), old_columns)
+    return _net(rows, _feed(rows, after, up_to, wanted), old_columns)
 
 
 def no_net_changes(rows: JobRows, up_to: Offset, old_columns: Sequence[str] = ()) -> DataFrame:
@@ -99,7 +99,7 @@ def changes_by_version(rows: JobRows, after: Offset, up_to: Offset, wanted: Colu
     :returns: what :func:`net_changes` does, where the flags are those of the whole window; the changes' offsets; and
         a flag by which :func:`net_of_versions` finds the last change of each key.
     """
-    counted = _counted(rows, rows.changes(after, up_to).filter(wanted), ())
+    counted = _counted(rows, _feed(rows, after, up_to, wanted), ())
     offset, upsert = F.col(rows.change_offset), F.col(rows.own.is_upsert)
     in_order = Window.partitionBy(*map(column, rows.identity.names)).orderBy(offset, upsert)
     is_left = rows.own.named("is_left")
@@ -115,6 +115,10 @@ def net_of_versions(rows: JobRows, versions: DataFrame) -> DataFrame:
 def last_of_versions(rows: JobRows, versions: DataFrame) -> DataFrame:
     """Return the last change of each key, from those of :func:`changes_by_version`."""
     return versions.filter(F.col(rows.own.named(_IS_LAST)))
+
+
+def _feed(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    return rows.changes(after, up_to).filter(wanted)
 
 
 def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:

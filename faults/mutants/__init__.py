@@ -36,6 +36,7 @@ from faults.mutants import (
     files,
     folds,
     formats,
+    former_rows,
     groups,
     guards,
     joined_groups,
@@ -99,6 +100,7 @@ MUTANTS = (
     *announcing.MUTANTS,
     *files.MUTANTS,
     *formats.MUTANTS,
+    *former_rows.MUTANTS,
     *guards.MUTANTS,
     *verifying.MUTANTS,
 )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.layout import ViewLayout
@@ -58,16 +58,36 @@ class Keep(StrEnum):
         return not any(values[name] is not None for name in self.columns if name in {DELETED_AT, VALID_TO})
 
 
+class ValidBy(StrEnum):
+    """
+    What the columns for former rows say of the upstream's history.
+
+    ``version``: its versions. ``commit_time``: the times that its commits record in themselves.
+    """
+
+    VERSION = "version"
+    COMMIT_TIME = "commit_time"
+
+
 class KeptRows(ViewLayout):
     """
-    The field of a job that says which rows its view keeps.
+    The fields of a job that say which rows its view keeps.
 
     :param keep: which rows the view keeps: ``latest``, the default, those of the query; ``deleted`` also rows that are
         gone, with the version that removed them in ``_deleted_at``; ``history`` all rows that each key had, with the
         versions of the upstream from ``_valid_from`` to before ``_valid_to``.
+    :param valid_by: whether these columns have the upstream's ``version``, the default, or its ``commit_time``; for
+        times, the upstream must have the table property ``delta.enableInCommitTimestamps``.
     """
 
     keep: Annotated[Keep, Field(exclude_if=lambda keep: keep is Keep.LATEST)] = Keep.LATEST
+    valid_by: Annotated[ValidBy, Field(exclude_if=lambda by: by is ValidBy.VERSION)] = ValidBy.VERSION
+
+    @model_validator(mode="after")
+    def _dates_something(self) -> Self:
+        if self.valid_by is not ValidBy.VERSION and not self.keep.keeps_former_rows:
+            raise InvalidJobError("valid_by: the view keeps no former rows; give keep, too, or leave valid_by out")
+        return self
 
     @classmethod
     def field_names(cls) -> list[str]:

@@ -11,17 +11,25 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.job.keep import require_free_names
+from airflow_backfill_provider.core.job.keep import ValidBy, require_free_names
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.log.commit_times import recorded_times
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.writer import RowWriter
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.former_rows import FormerRows, beginning_at, rows_of_query, with_columns_of
+from airflow_backfill_provider.spark.former_rows import (
+    FormerRows,
+    began,
+    beginning_at,
+    rows_of_query,
+    with_columns_of,
+)
 from airflow_backfill_provider.spark.job_rows import literal
 from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
 from airflow_backfill_provider.spark.placed_rows import KnownRows
@@ -41,19 +49,25 @@ class FormerRowsWriter(RowWriter):
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse what :class:`RowWriter` does, and a column of the query with a name that the view needs."""
         require_free_names(self._context.job.keep, super().schema().names)
+        if self._context.job.valid_by is ValidBy.COMMIT_TIME:
+            newest = self._log.newest().version
+            recorded_times(self._log, newest - 1, newest)
         super().check(rows, table_properties)
 
     def schema(self) -> StructType:
         """Return the view's columns; those of the query come first."""
-        return with_columns_of(super().schema(), self._context.job.keep)
+        return with_columns_of(super().schema(), self._context.job.keep, self._context.job.valid_by)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
         """Append the rows that pass the query, each from the version on that it was read as of."""
         del since
-        written, version = self._written(rows), _version_of(barrier.chunk_offset)
-        self._context.view.append(beginning_at(written, self._context.job.keep, version), part, identity, barrier)
+        job, version = self._context.job, _version_of(barrier.chunk_offset)
+        is_dated = job.valid_by is ValidBy.COMMIT_TIME
+        value = recorded_times(self._log, version - 1, version)[version] if is_dated else version
+        begins = began(job.valid_by, F.lit(value))
+        self._context.view.append(beginning_at(self._written(rows), job.keep, begins), part, identity, barrier)
 
     def write_changes(
         self,
@@ -134,10 +148,27 @@ class FormerRowsWriter(RowWriter):
             rows = rows.filter(condition)
         old = known.among(units.rows_in(rows).persist(KEPT))
         try:
-            fresh = former.after(old.rows, self._steps(former, versions))
+            fresh = former.after(old.rows, self._steps(former, self._dated(versions, barrier)))
             view.replace_known(old, fresh, units, part, identity, barrier)
         finally:
             old.rows.unpersist()
+
+    def _dated(self, versions: DataFrame, barrier: Barrier) -> DataFrame:
+        """Return changes with what the view has of their versions in place of these."""
+        by, offset = self._context.job.valid_by, self._rows.change_offset
+        if by is ValidBy.VERSION:
+            return versions.withColumn(offset, began(by, F.col(offset)))
+        end = _version_of(barrier.upstream.to_offset)
+        # Also versions without changes are read: then each time is later than all times before it.
+        times = recorded_times(self._log, min(_version_of(barrier.changes_after), end - 1), end)
+        version, time = own_columns(versions.columns).numbered("time", 2)
+        found = self._context.spark.createDataFrame([*times.items()], f"{version} BIGINT, {time} BIGINT")
+        joined = versions.join(F.broadcast(found), F.col(offset) == F.col(version))
+        return joined.withColumn(offset, began(by, F.col(time))).drop(version, time)
+
+    @property
+    def _log(self) -> DeltaLog:
+        return DeltaLog(self._context.job.upstream.location, self._context.view.storage_options)
 
     def _steps(self, former: FormerRows, versions: DataFrame) -> DataFrame:
         """Return the changes with the query's columns; see :meth:`FormerRows.after`."""

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.job.keep import Keep
+from airflow_backfill_provider.core.job.keep import Keep, ValidBy
 from airflow_backfill_provider.core.status.row_answer import Reason
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.maintenance.forgetting import forget_keys
@@ -49,7 +49,7 @@ def test_what_is_kept_does_not_depend_on_the_windows(spark: SparkSession, keep: 
     chance = random.Random(f"former rows, {keep}")
     versions = random_states(chance, range(200), [("a", 1), ("b", 1), (None, 1), (None, None)], VERSIONS)
     former, view = FormerRows(keep, COLUMNS, ["id"]), []
-    schema = with_columns_of(COLUMNS, keep)
+    schema = with_columns_of(COLUMNS, keep, ValidBy.VERSION)
     ends = [0, *sorted(chance.sample(range(1, VERSIONS - 1), 2)), VERSIONS - 1]
     for after, up_to in itertools.pairwise(ends):
         changes = []
@@ -72,7 +72,7 @@ def test_what_is_kept_does_not_depend_on_the_windows(spark: SparkSession, keep: 
 def test_a_key_that_appears_twice_fails(spark: SparkSession) -> None:
     """I6: the upstream would have two rows of a key, and the view one."""
     former = FormerRows(Keep.HISTORY, COLUMNS, ["id"])
-    old = spark.createDataFrame([(1, "a", 1, 3, None, True)], with_columns_of(COLUMNS, Keep.HISTORY))
+    old = spark.createDataFrame([(1, "a", 1, 3, None, True)], with_columns_of(COLUMNS, Keep.HISTORY, ValidBy.VERSION))
     with pytest.raises(PySparkException, match=DUPLICATE_KEY):
         former.after(old, steps(spark, former, [(1, "b", 2, 5, True, True)])).collect()
 
@@ -93,9 +93,9 @@ def test_rows_that_contradict_each_other_are_found(spark: SparkSession) -> None:
         (8, 3, None, None),
     ]
     view = spark.createDataFrame(kept, "id BIGINT, _valid_from BIGINT, _valid_to BIGINT, _is_current BOOLEAN")
-    assert sorted(row.id for row in broken_keys(view, Keep.HISTORY, ["id"], 10).collect()) == [3, 4, 5, 6, 7, 8]
+    assert sorted(row.id for row in broken_keys(view, Keep.HISTORY, ["id"], F.lit(10)).collect()) == [3, 4, 5, 6, 7, 8]
     marked = spark.createDataFrame([(1, 3), (2, None), (3, 4), (3, None), (4, 11)], "id BIGINT, _deleted_at BIGINT")
-    assert sorted(row.id for row in broken_keys(marked, Keep.DELETED, ["id"], 10).collect()) == [3, 4]
+    assert sorted(row.id for row in broken_keys(marked, Keep.DELETED, ["id"], F.lit(10)).collect()) == [3, 4]
 
 
 PAGE = Path(ROOT, "docs/concepts/former-rows.md")
@@ -114,9 +114,8 @@ def table_of_page(column: str) -> list[tuple[Any, ...]]:
     ]
 
 
-def kept(lakehouse: Lakehouse, path: str) -> list[tuple[Any, ...]]:
-    rows = lakehouse.spark.read.format("delta").load(path).collect()
-    return sorted((tuple(row) for row in rows), key=repr)
+def kept(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in lakehouse.view().collect()), key=repr)
 
 
 def begin(lakehouse: Lakehouse) -> None:
@@ -124,33 +123,36 @@ def begin(lakehouse: Lakehouse) -> None:
     lakehouse.sql("INSERT INTO {upstream} VALUES (1, 'paid', 10, ''), (2, 'paid', 20, ''), (3, 'open', 30, '')")
 
 
-@pytest.mark.parametrize("strategy", ["snapshot", exhaustive("no_shuffle"), exhaustive("arrangement")])
-def test_the_worked_example_of_the_page(lakehouse: Lakehouse, strategy: str) -> None:
+@pytest.mark.parametrize(
+    ("keep", "column", "strategy"),
+    [
+        ("history", "_valid_from", "snapshot"),
+        exhaustive("history", "_valid_from", "no_shuffle"),
+        exhaustive("history", "_valid_from", "arrangement"),
+        exhaustive("deleted", "_deleted_at", "snapshot"),
+        exhaustive("deleted", "_deleted_at", "no_shuffle"),
+        exhaustive("deleted", "_deleted_at", "arrangement"),
+    ],
+)
+def test_the_worked_example_of_the_page(lakehouse: Lakehouse, keep: str, column: str, strategy: str) -> None:
     """I1, I2 and I7: an attempt dies after its one commit, and the page's rows are there once."""
     begin(lakehouse)
-    views = {"history": "_valid_from", "deleted": "_deleted_at"}
-    jobs = {}
-    for keep in views:
-        path = f"{lakehouse.folder}/{keep}"
-        lakehouse.create(name=keep, key=["order_id"], materialized_view=path, query=QUERY, keep=keep, strategy=strategy)
-        lakehouse.finish()
-        jobs[keep] = lakehouse.job
+    lakehouse.create(key=["order_id"], query=QUERY, keep=keep, strategy=strategy)
+    lakehouse.finish()
     (block,) = run_by("tests/integration/engine/test_former_rows.py", "docs/concepts/former-rows.md")
     lakehouse.change(*(statement for statement in block.text.split(";") if statement.strip()))
-    for keep, column in views.items():
-        lakehouse.job, lakehouse.view_path = jobs[keep], f"{lakehouse.folder}/{keep}"
-        before = DeltaLog(lakehouse.view_path).newest().version
-        assert died(CrashPoint.AFTER_CHANGES_COMMIT, lakehouse.epoch)
-        assert len(lakehouse.finish()) == 1
-        assert lakehouse.view_events(after=before) == ["epoch"]
-        assert kept(lakehouse, lakehouse.view_path) == sorted(table_of_page(column), key=repr)
-        lakehouse.assert_truth()
+    before = DeltaLog(lakehouse.view_path).newest().version
+    assert died(CrashPoint.AFTER_CHANGES_COMMIT, lakehouse.epoch)
+    assert len(lakehouse.finish()) == 1
+    assert lakehouse.view_events(after=before) == ["epoch"]
+    assert kept(lakehouse) == sorted(table_of_page(column), key=repr)
+    lakehouse.assert_truth()
 
 
 def mend(lakehouse: Lakehouse) -> None:
     """Something else removes a current row; the repair begins it again."""
     lakehouse.sql("DELETE FROM {view} WHERE order_id = 4")
-    with pytest.raises(MaterializedViewError, match="was not written by job history"):
+    with pytest.raises(MaterializedViewError, match="was not written by job orders_view"):
         lakehouse.epoch()
     mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
     lakehouse.finish()
@@ -159,14 +161,14 @@ def mend(lakehouse: Lakehouse) -> None:
 def test_former_rows_are_erased_and_repairs_leave_them(lakehouse: Lakehouse) -> None:
     """Epochs go on after each; version 2 updates, version 3 deletes, version 4 comes before the repair."""
     begin(lakehouse)
-    lakehouse.create(name="history", key=["order_id"], query=QUERY, keep="history", strategy="no_shuffle")
+    lakehouse.create(key=["order_id"], query=QUERY, keep="history", strategy="no_shuffle")
     lakehouse.finish()
     lakehouse.change("UPDATE {upstream} SET amount = 12", "DELETE FROM {upstream} WHERE order_id = 2")
     lakehouse.finish()
     assert forget_keys(lakehouse.backfill, [2], engine=lambda: lakehouse.engine) == 2
     lakehouse.change("UPDATE {upstream} SET status = 'paid', order_id = 4 WHERE order_id = 3")
     lakehouse.finish()
-    assert kept(lakehouse, lakehouse.view_path) == [
+    assert kept(lakehouse) == [
         (1, 10, 1, 2, False),
         (1, 12, 2, None, True),
         (4, 12, 4, None, True),
@@ -174,7 +176,7 @@ def test_former_rows_are_erased_and_repairs_leave_them(lakehouse: Lakehouse) -> 
     lakehouse.change("UPDATE {upstream} SET amount = 15 WHERE order_id = 1")
     mend(lakehouse)
     ended = [(1, 10, 1, 2, False), (1, 12, 2, 5, False)]
-    assert kept(lakehouse, lakehouse.view_path) == [*ended, (1, 15, 5, None, True), (4, 12, 5, None, True)]
+    assert kept(lakehouse) == [*ended, (1, 15, 5, None, True), (4, 12, 5, None, True)]
     lakehouse.assert_truth()
     assert why(lakehouse.backfill, 1).reason is Reason.REPAIR
     assert why(lakehouse.backfill, 2).reason is Reason.DELETED

@@ -28,6 +28,7 @@ TWO = {"o": ORDERS, "c": {"path": "/lake/customers", "key": ["id"]}}
         ({"upstream": EVENTS, "query": "SELECT n FROM upstream"}, "an upstream of kind append_only have no versions"),
         ({"upstream": DATABASE}, "an upstream of kind postgres have no versions"),
         ({"upstream": BY_STATUS}, "upstream.distribution_key has status, so a row may move"),
+        ({"keep": "latest", "valid_by": "commit_time"}, "valid_by: the view keeps no former rows; give keep, too"),
         ({"backfill_from": {"path": "/lake/old"}, "as_of": 3}, "the table of backfill_from does not say since when"),
         ({"query": "SELECT struct(*) AS s FROM upstream"}, r"query: with keep: history, \* cannot stand inside of an"),
         ({"query": "SELECT *, hash(*) AS h FROM upstream"}, r"query: with keep: history, \* cannot stand inside of an"),
