@@ -79,8 +79,9 @@ class FormerRowsWriter(RowWriter):
         since: TableVersions | None,
     ) -> None:
         """Replace the rows that the changed keys have, in one commit."""
-        del repairs, since
-        self._replace(self._versions_of(changes), CHANGES, identity, barrier)
+        del since
+        versions = self._tolerated(changes) if repairs else self._versions_of(changes)
+        self._replace(versions, CHANGES, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -101,8 +102,7 @@ class FormerRowsWriter(RowWriter):
             self._as_changes(keys.toDF(*rows.key.names), end, is_upsert=False),
         ]
         if changes is not None:
-            # The upstream was checked for repeated keys, so rows with these keys in the view are foreign.
-            steps.append(self._versions_of(changes).withColumn(rows.own.appeared, F.lit(False)))
+            steps.append(self._tolerated(changes))
         names = [*rows.columns, rows.change_offset, rows.own.is_upsert, rows.own.appeared]
         try:
             together = reduce(DataFrame.unionAll, (step.select(*map(column, names)) for step in steps))
@@ -122,6 +122,10 @@ class FormerRowsWriter(RowWriter):
             F.lit(is_upsert).alias(own.is_upsert),
             F.lit(False).alias(own.appeared),
         )
+
+    def _tolerated(self, changes: Changes) -> DataFrame:
+        """Return changes of keys that may be in the view although they appeared: the upstream has each once."""
+        return self._versions_of(changes).withColumn(self._rows.own.appeared, F.lit(False))
 
     def _versions_of(self, changes: Changes) -> DataFrame:
         if changes.versions is None:
