@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.job.keep import Keep
-from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs import creation, mutations, revert
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.kept_histories import deleted_of, history_of
@@ -138,3 +139,32 @@ def test_a_random_history(lakehouse: Lakehouse, keep: str, strategy: str, visibi
     assert sorted(((key, (doubled,), *rest) for key, doubled, *rest in map(tuple, rows)), key=repr) == sorted(
         expected, key=repr
     )
+
+
+def test_a_revert_brings_former_rows_back(lakehouse: Lakehouse) -> None:
+    """I1: with the rows that the former view's last epoch left; its history goes on from there."""
+    lakehouse.make_upstream("order_id BIGINT, status STRING, amount INT")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (1, 'paid', 1), (2, 'paid', 2)")
+    lakehouse.create(key=["order_id"], query=QUERY, keep="history", strategy="no_shuffle")
+    lakehouse.finish()
+    lakehouse.change("UPDATE {upstream} SET amount = 5 WHERE order_id = 1")
+    lakehouse.finish()
+    store, said = lakehouse.backfill.store, {"requested_by": "tester", "discard_history": True}
+    protocol.finish_job(store=store, requested_by="tester")
+    assert lakehouse.job is not None
+    upstream = lakehouse.backfill.upstream
+    creation.rebuild_job(lakehouse.job, store=store, upstream=upstream, engine=lambda: lakehouse.engine, **said)
+    lakehouse.finish()
+    assert lakehouse.view().count() == 2
+    revert.put_back(store, engine=lambda: lakehouse.engine, **said)
+    lakehouse.finish()
+    lakehouse.change("UPDATE {upstream} SET amount = 6 WHERE order_id = 1", "DELETE FROM {upstream} WHERE order_id = 2")
+    lakehouse.finish()
+    rows = lakehouse.view().select("doubled", "_valid_from", "_valid_to", "_is_current").collect()
+    assert sorted(map(tuple, rows), key=repr) == [
+        (10, 2, 3, False),
+        (12, 3, None, True),
+        (2, 1, 2, False),
+        (4, 1, 4, False),
+    ]
+    lakehouse.assert_truth()
