@@ -1,9 +1,11 @@
 """
-Rebuild a view by hand, or undo a rebuild: choose what to do in the trigger form.
+Rebuild a view by hand, undo a rebuild, or change a view's query: choose what to do in the trigger form.
 
-Change the definition in the job's file first. With **keep serving**, the view stays and is kept fresh until the rebuild
-is finished and takes its place; the job's own DAG (``backfill_dag``) runs both. Otherwise the view is empty at once.
-**Revert** gives up a rebuild that still grows, or puts the former view back.
+Change the definition in the job's file first. With **change**, the next epoch of the job's own DAG (``backfill_dag``)
+brings a finished view to the new query, without another backfill; what only a rebuild can change is refused. With
+**keep serving**, the view stays and is kept fresh until the rebuild is finished and takes its place; the job's own DAG
+runs both. Otherwise the view is empty at once. **Revert** gives up a rebuild that still grows, or puts the former view
+back.
 
 The environment says which job:
 
@@ -19,7 +21,11 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from airflow_backfill_provider.operators.job import RebuildBackfillOperator, RevertBackfillOperator
+from airflow_backfill_provider.operators.job import (
+    ChangeBackfillOperator,
+    RebuildBackfillOperator,
+    RevertBackfillOperator,
+)
 
 EXAMPLE = Path(__file__).parent / "jobs" / "paid_orders.yaml"
 
@@ -32,11 +38,12 @@ action = Param(
     "keep_serving",
     title="What to do",
     type="string",
-    enum=["keep_serving", "rebuild", "revert"],
+    enum=["keep_serving", "rebuild", "revert", "change"],
     values_display={
         "keep_serving": "Rebuild, and keep the view in service meanwhile",
         "rebuild": "Rebuild, and empty the view at once",
         "revert": "Undo the newest rebuild",
+        "change": "Change the query without another backfill",
     },
 )
 
@@ -61,4 +68,5 @@ with DAG(
         RebuildBackfillOperator(task_id="keep_serving", keep_serving=True, **about),
         RebuildBackfillOperator(task_id="rebuild", **about),
         RevertBackfillOperator(task_id="revert", **about),
+        ChangeBackfillOperator(task_id="change", **about),
     ]

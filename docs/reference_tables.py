@@ -25,8 +25,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Repair
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.adoption import BackfillFrom

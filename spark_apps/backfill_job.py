@@ -1,7 +1,7 @@
 """
-Create a job, rebuild it, or undo a rebuild: ``spark-submit backfill_job.py ACTION --job JSON --requested-by WHO``.
+Create a job, rebuild or change it: ``spark-submit backfill_job.py ACTION --job JSON --requested-by WHO``.
 
-The actions are ``create``, ``rebuild``, ``rebuild-keep-serving`` and ``revert``.
+The actions are ``create``, ``rebuild``, ``rebuild-keep-serving``, ``revert`` and ``change``.
 
 This needs Spark, because only Spark can check the job's query. The exit codes are those of ``backfill_epoch.py``.
 """
@@ -14,6 +14,7 @@ from functools import partial
 
 from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.applications.spark_application import (
+    change,
     create,
     rebuild,
     rebuild_keep_serving,
@@ -26,10 +27,11 @@ ACTIONS = {
     "rebuild": rebuild,
     "rebuild-keep-serving": rebuild_keep_serving,
     "revert": revert,
+    "change": change,
 }
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Create a backfill job, rebuild it, or undo a rebuild.")
+    parser = argparse.ArgumentParser(description="Create a backfill job, rebuild it, or change its query.")
     parser.add_argument("action", choices=list(ACTIONS))
     parser.add_argument("--job", required=True, type=json.loads, help="the job's definition as JSON")
     parser.add_argument("--requested-by", required=True, help="who asks for it")

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
-from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.scan import VnodeRange
@@ -57,6 +57,10 @@ class CountingEngine:
         incarnations: frozenset[str],
     ) -> None:
         """Refuse nothing."""
+
+    def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
+        """Return the columns of every view's table."""
+        return (ViewColumn(name="rows_are_only_counted", type="long"),)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the view's empty table and the arrangement exist."""

@@ -51,6 +51,7 @@ from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import creation, succession
 from airflow_backfill_provider.jobs import table_locator as placement
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.changed_query import change_query
 from airflow_backfill_provider.jobs.maintenance import compaction
 from airflow_backfill_provider.jobs.maintenance.compaction_text import done_lines
 from airflow_backfill_provider.jobs.revert import put_back
@@ -279,6 +280,14 @@ def _begin(
         engine=engine,
         requested_by=requested_by,
     )
+
+
+def change(
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Change the query of a job whose view is finished."""
+    backfill = Backfill(BackfillJob(**definition), storage_options)
+    _begin(change_query, backfill, lambda: engine(storage_options, "rebuild"), requested_by)
 
 
 def revert(

@@ -39,6 +39,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         mutations.throttle,
         mutations.rescale,
         mutations.repair,
+        mutations.change,
         mutations.cancel,
     ),
     "Set up": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -9,3 +11,10 @@ class Frozen(BaseModel):
     """An immutable record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __copy__(self) -> Self:
+        """Copy the fields alone: what a cached property keeps follows from them, and `model_copy` may change them."""
+        copied = super().__copy__()
+        for name in copied.__dict__.keys() - type(self).model_fields:
+            del copied.__dict__[name]
+        return copied

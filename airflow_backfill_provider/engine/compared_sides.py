@@ -22,8 +22,10 @@ from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
 from airflow_backfill_provider.engine.expected import (
     expected_further,
+    expected_leads,
     expected_others,
     expected_rows,
+    of_read_units,
     vnode_of,
     vnode_of_unit,
 )
@@ -89,7 +91,11 @@ class ComparedSides:
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""
         units = row_units_of(self.settings)
-        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed, units)
+        are_joined = units is not None and bool(units.others)
+        if are_joined:
+            rows = expected_leads(self.reader, self.settings, self.pinned)
+        else:
+            rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older, self.placed, units)
         job, hashed = self.settings.definition, self.units.hashed
         if hashed is not None:
             # Filter before the query, which costs more.
@@ -100,7 +106,10 @@ class ComparedSides:
             **expected_others(self.others, self.settings, self.pinned),
             **expected_further(self.further, self.settings, self.pinned),
         }
-        result = self._hashed(run_query(self.spark, query, rows, others))
+        found = run_query(self.spark, query, rows, others)
+        if are_joined:
+            found = of_read_units(self.spark, self.settings, self.pinned, found, self.units.outputs)
+        result = self._hashed(found)
         return result if hashed is not None else result.filter(F.col(UNIT).between(*vnodes))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:

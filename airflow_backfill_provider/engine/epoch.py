@@ -12,12 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
-from functools import cached_property
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
@@ -26,27 +23,11 @@ from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
-from airflow_backfill_provider.engine.found_changes import FoundChanges
-from airflow_backfill_provider.engine.lead_changes import LeadChanges, changes_of_leads
 from airflow_backfill_provider.engine.named_tables import register_view, require_same_upstream
-from airflow_backfill_provider.engine.other_changes import images_of_others
-from airflow_backfill_provider.engine.single_keys import require_single_keys
+from airflow_backfill_provider.engine.placed_changes import PlacedWindowChanges
 from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.engine.window_changes import WindowChanges
 from airflow_backfill_provider.lake.store.one_listing import one_listing
-from airflow_backfill_provider.shapes import resolved_query_of
-from airflow_backfill_provider.shapes.changes import Changes
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.net_changes import (
-    NO_CHANGES,
-    MeasuredChanges,
-    leaves_something,
-    measure_changes,
-    no_net_changes,
-    require_single,
-    with_cleared,
-)
-from airflow_backfill_provider.spark.shallow_rows import shallow
-from airflow_backfill_provider.spark.small_changes import in_one_task_if_few
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.strategies.reader import Chunk
@@ -65,14 +46,12 @@ class EpochEvaluator:
         self._barrier = barrier
         self._since = since
         self._rows = tables.job_rows
-        self._found: FoundChanges | None = None
-        self._images: Mapping[str, DataFrame] = {}
-        self._further: Mapping[str, LeadChanges] = {}
-        self._other_rows = 0
-        self._measured: MeasuredChanges = NO_CHANGES
         self._work: UnitWork | None = None
         self._chunks: dict[int, Chunk] = {}
         self._opened = ExitStack()
+        kind = PlacedWindowChanges if tables.are_placed_beside_others else WindowChanges
+        self._changes = kind(tables, barrier, since, self._opened)
+        self._rows_added_whole = 0
         self.seconds: dict[str, float] = {}
 
     def run_epoch(self) -> EpochWrites:
@@ -85,7 +64,7 @@ class EpochEvaluator:
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
             rows = self._write_parts()
             self._take((stage_of(StageKind.READ_AHEAD),))
-        return EpochWrites(rows, self._through, self.seconds, self._rows_added, work=self._work)
+        return EpochWrites(rows, self._changes.through, self.seconds, self._rows_added, work=self._work)
 
     def apply_changes(self) -> PartWrites:
         """
@@ -95,7 +74,7 @@ class EpochEvaluator:
         """
         with self._guarded("epoch"):
             self._take(changes_stages(self._barrier, counts_chunk=False))
-        return PartWrites({0: self._through}, self.seconds, self._rows_added)
+        return PartWrites({0: self._changes.through}, self.seconds, self._rows_added)
 
     def read_chunk_part(self, part: int) -> PartWrites:
         """
@@ -134,25 +113,9 @@ class EpochEvaluator:
             lead.source.require_same_history(self._barrier.window(name).end)
 
     @property
-    def _through(self) -> int:
-        """The number of changes that apply to the view, of all upstreams."""
-        leads = (self._measured, *(found.measured for found in self._further.values()))
-        return sum(measured.through for measured in leads) + self._other_rows
-
-    @property
     def _rows_added(self) -> int:
-        """The rows that these add to those read before."""
-        return self._measured.rows_added + sum(found.measured.rows_added for found in self._further.values())
-
-    @cached_property
-    def _old_columns(self) -> tuple[str, ...]:
-        """The columns whose values before the window the shape needs."""
-        return resolved_query_of(self._tables.settings).old_columns(self._rows.columns)
-
-    @cached_property
-    def _visible(self) -> Column:
-        """The condition that a row was read before the epoch."""
-        return self._rows.is_read(self._barrier.read_before)
+        """The rows that the changes add to those read before."""
+        return self._changes.rows_added + self._rows_added_whole
 
     # --------------------------------------------------------------------------------------------- the stages
 
@@ -178,60 +141,8 @@ class EpochEvaluator:
         # Either leaves a core idle at times, and the check of a large upstream's keys takes as long as the changes.
         with ThreadPoolExecutor(max_workers=1) as checker:
             checked = checker.submit(self._tables.reader.check, self._barrier)
-            self._count_changes()
+            self._changes.find()
             checked.result()
-
-    def _count_changes(self) -> None:
-        barrier, rows = self._barrier, self._rows
-        if barrier.computes_whole:
-            require_single_keys(self._tables, barrier)
-            return
-        found = self._changes_to_write()
-        if found is not None:
-            kept = self._hold(found)
-            if self._measured.some_doubtful:
-                kept = self._hold(kept.resolved(barrier.upstream.to_offset))
-            repairs = self._tables.settings.may_differ(barrier)
-            must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads
-            if self._measured.some_appeared and must_be_single:
-                require_single(rows, kept.net, barrier.upstream.to_offset)
-        others = self._opened.enter_context(images_of_others(self._tables, barrier))
-        self._images, self._other_rows = others.images, others.rows
-        self._further = changes_of_leads(self._tables, barrier, self._opened)
-
-    def _hold(self, found: FoundChanges) -> FoundChanges:
-        """Keep changes until the epoch ends, and count them."""
-        kept = replace(found, found=shallow(found.found, self._opened).persist(KEPT))
-        self._opened.callback(kept.found.unpersist)
-        self._found, self._measured = kept, measure_changes(self._rows, kept.net, self._visible)
-        return kept
-
-    def _changes_to_write(self) -> FoundChanges | None:
-        """
-        Return the changes that the epoch writes.
-
-        These are the changes of rows in the view, each after the offset that its row is as of, unless they wait, and
-        the changes that the strategy keeps.
-        """
-        tables, barrier, rows = self._tables, self._barrier, self._rows
-        if not barrier.lead_has_changes:
-            return None
-        shown = barrier.view_before if barrier.publishes else ()
-        kept = tables.reader.wanted(self._visible, barrier)
-        if not (shown or kept is not None):
-            return None
-        after, to_offset = barrier.changes_after, barrier.upstream.to_offset
-        tables.upstream.require_used_columns(after, to_offset, tables.settings.upstream)
-        wanted = rows.after(shown)
-        if kept is not None:
-            wanted |= kept
-        keep = tables.settings.definition.keep
-        found = FoundChanges.read(rows, after, to_offset, wanted, self._old_columns, keep)
-        if self._since is not None and shown and rows.reader.is_cleared(after, to_offset):
-            # As the previous epoch left it, so that every attempt deletes the same rows.
-            view = tables.view.table.read_at(self._since.view.version)
-            found = replace(found, found=with_cleared(rows, found.net, tables.writer.keys(view), to_offset))
-        return found
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""
@@ -257,7 +168,7 @@ class EpochEvaluator:
         if self._barrier.computes_whole:
             self._compute_whole(CHANGES)
             return
-        changes, tables, barrier = self._changes(), self._tables, self._barrier
+        changes, tables, barrier = self._changes.of_view(), self._tables, self._barrier
         if changes is not None:
             repairs = tables.settings.may_differ(barrier)
             self._work = tables.writer.write_changes(
@@ -271,7 +182,7 @@ class EpochEvaluator:
                 self._compute_whole(REPAIR)
                 return
             self._work = self._tables.writer.repair(
-                self._changes(), self._tables.identity, self._barrier, since=self._since
+                self._changes.of_view(), self._tables.identity, self._barrier, since=self._since
             )
 
     def _compute_whole(self, part: str) -> None:
@@ -280,30 +191,14 @@ class EpochEvaluator:
         self._work = tables.writer.write_whole(part, tables.identity, barrier)
         before = None if self._since is None else self._since.rows_present
         if before is not None:
-            self._measured = replace(NO_CHANGES, rows_added=tables.account.with_changes(barrier) - before)
-
-    def _changes(self) -> Changes | None:
-        """Return the changes that apply to the view; ``None`` if there are none."""
-        measured, found = self._measured, self._found
-        versions = None
-        if found is not None and measured.through:
-            net = in_one_task_if_few(found.net, measured.through + measured.held_back, measured.value_bytes)
-            net = net.filter(self._visible)
-            versions = None if found.versions is None else found.versions.filter(self._visible)
-        elif self._images or self._further:
-            net = no_net_changes(self._rows, self._barrier.upstream.to_offset, self._old_columns)
-            measured = NO_CHANGES
-        else:
-            return None
-        further = {name: found.net for name, found in self._further.items()}
-        return Changes(net=net, measured=measured, versions=versions, images=self._images, further=further)
+            self._rows_added_whole = tables.account.with_changes(barrier) - before
 
     def _keep_changes(self) -> None:
         """Pass the strategy what the view does not get; this comes after every stage that a bad row can fail."""
-        if self._found is not None and self._measured.held_back:
-            held_back = self._found.net.filter(~self._visible & leaves_something(self._rows))
+        held_back = self._changes.held_back()
+        if held_back is not None:
             with timed(self.seconds, self._tables.settings.strategy):
-                self._tables.reader.keep(held_back, self._barrier, self._measured.held_back)
+                self._tables.reader.keep(held_back.net, self._barrier, held_back.number)
         self._tables.reader.set_aside(self._barrier)
 
     def _read_ahead(self) -> None:

@@ -55,6 +55,33 @@ def expected_rows(
     return rows.filter(F.spark_partition_id() >= 0).select(*(F.col(quote(name)) for name in _used(settings)))
 
 
+def expected_leads(reader: SourceReader, settings: JobSettings, pinned: PinnedVerification) -> DataFrame:
+    """
+    Return the used columns of all of the job's rows of the upstream that leads, as of the verified epoch.
+
+    If history is read by the units of joined rows, a row may have been read in part: see :func:`of_read_units`.
+    """
+    rows = reader.rows_to_verify(pinned.upstream_version)
+    types = {used.name: used.type for used in settings.upstream.columns}
+    used = rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, types))
+    return used.filter(_unskipped(_within_bounds(settings)))
+
+
+def of_read_units(
+    spark: SparkSession, settings: JobSettings, pinned: PinnedVerification, rows: DataFrame, units: Sequence[str]
+) -> DataFrame:
+    """
+    Return the view's rows of the units that were read as of the verified epoch.
+
+    :param rows: what the query gives over all rows.
+    :param units: the names of the columns with the units.
+    """
+    fields, positions = settings.position_order.fields, Positions(spark, settings, pinned)
+    values = [F.col(quote(name)).cast(field.type) for name, field in zip(units, fields, strict=True)]
+    vnode = vnode_of_unit(settings, values, [field.type for field in fields])
+    return positions.reached(rows, values, vnode).select(*(F.col(quote(name)) for name in rows.columns))
+
+
 def expected_others(
     readers: Mapping[str, SourceReader], settings: JobSettings, pinned: PinnedVerification
 ) -> Mapping[str, DataFrame]:
@@ -145,7 +172,6 @@ class _Read:
         placed: Callable[[], DataFrame] | None,
         units: RowUnits | None,
     ) -> None:
-        self._spark = spark
         self._reader = reader
         self._settings = settings
         self._fields = settings.position_order.fields
@@ -153,12 +179,11 @@ class _Read:
         self._placed = placed if any(run.up_to is not None for run in pinned.read) else None
         self._units = units
         self._own = settings.own_columns
-        self._points = self._own.numbered("position", len(self._fields))
-        self._positions = self._as_rows(pinned)
+        self._positions = Positions(spark, settings, pinned)
 
     def as_of(self, offset: Offset) -> DataFrame:
         """Return these rows as of an offset of the upstream, with their vnodes."""
-        job, own = self._settings.definition, self._own
+        job = self._settings.definition
         upstream = self._reader.rows_to_verify(offset) if self._placed is None else self._placed()
         types = {used.name: used.type for used in self._settings.upstream.columns}
         places = [field for field in self._fields if field.name not in types] if self._units is None else []
@@ -174,14 +199,32 @@ class _Read:
         else:
             distribution = job.upstream.distribution_key
             vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
-        rows = rows.withColumn(own.named(_ROW_VNODE), vnode)
         keys = [F.col(quote(field.name)) for field in self._fields]
-        points = list(map(F.col, self._points))
-        reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)
+        return self._positions.reached(rows, keys, vnode).filter(_unskipped(_within_bounds(self._settings)))
+
+
+class Positions:
+    """The committed positions, by which rows were read or not."""
+
+    def __init__(self, spark: SparkSession, settings: JobSettings, pinned: PinnedVerification) -> None:
+        self._spark = spark
+        self._fields = settings.position_order.fields
+        self._own = settings.own_columns
+        self._points = self._own.numbered("position", len(self._fields))
+        self._rows = self._as_rows(pinned)
+
+    def reached(self, rows: DataFrame, places: Sequence[Column], vnode: Column) -> DataFrame:
+        """
+        Return the rows at or before the position of their vnode, with the vnode and more columns.
+
+        :param places: where a row lies in its vnode.
+        :param vnode: its vnode.
+        """
+        own, points = self._own, list(map(F.col, self._points))
+        reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, places, points)
         same_vnode = F.col(own.named(_ROW_VNODE)) == F.col(own.named(_STATE_VNODE))
-        return rows.join(F.broadcast(self._positions), same_vnode).filter(
-            _unskipped(reached & _within_bounds(self._settings))
-        )
+        found = rows.withColumn(own.named(_ROW_VNODE), vnode).join(F.broadcast(self._rows), same_vnode)
+        return found.filter(_unskipped(reached))
 
     def _as_rows(self, pinned: PinnedVerification) -> DataFrame:
         """Return a row for each vnode that was read: whether it is complete, or else its position."""

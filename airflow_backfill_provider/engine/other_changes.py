@@ -38,7 +38,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
     """
     Find all images of the changed rows of each upstream that is read whole, and keep them for the block.
 
-    :returns: the images; none while the view has no row that they could touch.
+    :returns: the images; none while they could touch no row of the view or of the strategy's tables.
     :raises DuplicateKeyError: if a key that the view relies on is there several times as of the end of its window.
     """
     query = resolved_query_of(tables.settings)
@@ -49,19 +49,18 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
     with ExitStack() as kept:
         windows = _changed(tables, barrier)
         for name, other in tables.others.items():
-            if not barrier.view_before:
-                # No window was looked at yet in which a key came to be there again.
-                if name in query.keyed:
-                    require_single_key(other.rows, other.rows.at(barrier.window(name).to_offset))
-                continue
-            if name not in windows:
+            # Before a window is looked at, a key may have come to be there again in any of them.
+            is_first = not barrier.view_before
+            if is_first and name in query.keyed:
+                require_single_key(other.rows, other.rows.at(barrier.window(name).to_offset))
+            if name not in windows or (is_first and not tables.are_placed_beside_others):
                 continue
             images = shallow(_images(other, windows[name]), kept).persist(KEPT)
             kept.callback(images.unpersist)
             if number := images.select(*map(column, other.rows.key.names)).distinct().count():
                 found[name] = images
                 changed += 0 if name == tables.settings.definition.lead_name else number
-                if name in query.keyed:
+                if name in query.keyed and not is_first:
                     require_single_key(other.rows, _of_changed(other, images, windows[name]))
         yield OtherChanges(found, changed)
 

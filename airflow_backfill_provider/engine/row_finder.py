@@ -61,13 +61,13 @@ class SparkRowFinder:
         with comparison_errors(f"the upstream of job {settings.job['name']}"):
             job, row = settings.definition, self._row(settings, offset, key)
             query = JobQuery.of(job, query_of(job), settings.upstream, settings.state_columns)
-            used = row.select(*map(column, self._tables.open(settings).job_rows.columns))
+            used = row.select(*map(column, self._tables.open(settings).lead_rows.columns))
             return bool(run_query(self._spark, query, used, {}).head(1))
 
     def _row(self, settings: JobSettings, offset: Offset, key: EncodedPosition) -> DataFrame:
-        job_rows = self._tables.open(settings).job_rows
+        rows = self._tables.open(settings).lead_rows
         wanted = decoded_keys(self._spark, settings.key_order, [key])
-        return with_keys(without_pushdown(job_rows.at(offset)), wanted, settings.key_order.names)
+        return with_keys(without_pushdown(rows.at(offset)), wanted, settings.key_order.names)
 
 
 def _within(path: str, location: str) -> str:

@@ -39,6 +39,6 @@ def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
     if tables.writer.replaces_leads:
         relied_on |= {name: lead.rows for name, lead in tables.further.items() if name in changed}
         if barrier.lead_has_changes:
-            relied_on[tables.settings.definition.lead_name] = tables.job_rows
+            relied_on[tables.settings.definition.lead_name] = tables.lead_rows
     for name, rows in relied_on.items():
         require_single_key(rows, rows.at(barrier.window(name).to_offset))

@@ -36,8 +36,8 @@ from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderCon
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-_Incarnation = tuple[str, str]
-"""The folder of a job's control tables, and the incarnation."""
+_Incarnation = tuple[str, str, str]
+"""The folder of a job's control tables, the incarnation, and the digest of the definition, which may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,8 @@ class JobTables:
     """
     The tables that a job's epochs read and write.
 
-    :param job_rows: the upstream's rows that belong to the job.
+    :param job_rows: the upstream's rows that belong to the job, in the order of positions.
+    :param lead_rows: the same, each once; other ones than ``job_rows`` only if these are placed by units of joins.
     :param account: checks the counted rows.
     :param reader: the strategy's Spark side.
     :param writer: the shape's Spark side.
@@ -72,6 +73,7 @@ class JobTables:
     settings: JobSettings
     upstream: Source
     job_rows: JobRows
+    lead_rows: JobRows
     others: Mapping[str, OtherTable]
     further: Mapping[str, FurtherLead]
     account: RowAccount
@@ -80,6 +82,11 @@ class JobTables:
     reader: HistoryReader
     writer: ViewWriter
     catalogs: Catalogs
+
+    @property
+    def are_placed_beside_others(self) -> bool:
+        """Whether a row's position depends on other upstreams, because history is read by the units of joins."""
+        return bool(self.job_rows.others)
 
 
 class _Last(Generic[Key, Value]):
@@ -129,7 +136,9 @@ class TableOpener:
         pin_settings(self._spark)
         job = settings.definition
         upstream = self._upstream_of(settings)
-        job_rows, further = self._rows_of(settings, upstream), self.further(settings, upstream)
+        others = self.others(job, settings.upstream)
+        lead_rows, further = self._rows_of(settings, upstream), self.further(settings, upstream)
+        job_rows = self._placed_beside(settings, lead_rows, others)
         # The last account is cached with its counts, and keeps its upstream open.
         account = self._accounts.of(
             (_incarnation(settings), job_rows), lambda: RowAccount(settings, job_rows, upstream, further)
@@ -148,7 +157,8 @@ class TableOpener:
             settings=settings,
             upstream=upstream,
             job_rows=job_rows,
-            others=self.others(job, settings.upstream),
+            lead_rows=lead_rows,
+            others=others,
             further=further,
             account=account,
             view=self.view(job),
@@ -158,9 +168,10 @@ class TableOpener:
                 job,
                 settings.shape,
                 settings.upstream,
-                job_rows,
+                lead_rows,
                 settings.state_columns,
                 {name: lead.rows for name, lead in further.items()},
+                job_rows if job_rows.others else None,
             ),
             catalogs=self.catalogs,
         )
@@ -225,13 +236,29 @@ class TableOpener:
 
     def _rows_of(self, settings: JobSettings, upstream: Source) -> JobRows:
         """
-        Return the upstream's rows that belong to a job, in the order of positions.
+        Return the upstream's rows that belong to a job; in the order of positions, unless that depends on others.
 
         :param upstream: the job's upstream, which keeps open what it has read of a log.
         """
-        job = settings.definition
+        job, units = settings.definition, row_units_of(settings)
         reader, placed = self.reader(job, upstream), self.placed(settings, upstream)
-        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed, row_units_of(settings))
+        if units is not None and units.others:
+            return JobRows.of(job, reader, settings.upstream)
+        return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed, units)
+
+    def _placed_beside(self, settings: JobSettings, rows: JobRows, others: Mapping[str, OtherTable]) -> JobRows:
+        """
+        Return the rows of the upstream that leads by the units of joined rows, if the job's strategy reads these.
+
+        They have the units that they had when the job was created; see :meth:`JobRows.beside`.
+        """
+        units = row_units_of(settings)
+        if units is None or not units.others:
+            return rows
+        begins = {settings.definition.lead_name: settings.first_offset}
+        begins |= {name: other.point.offset for name, other in settings.others.items()}
+        beside = {name: others[name].rows for name in units.others}
+        return replace(rows, scan=settings.scan.order, units=units, others=beside).beside(begins)
 
     def placed(self, settings: JobSettings, upstream: Source) -> PlacedRows | None:
         """Return how to read the rows as of the job's start with the columns of positions, if the upstream has none."""
@@ -265,12 +292,14 @@ class TableOpener:
         job_rows: JobRows,
         state_columns: Mapping[str, str] = MappingProxyType({}),
         further: Mapping[str, JobRows] | None = None,
+        placed: JobRows | None = None,
     ) -> ViewWriter:
         """
         Return the writer of a job's view.
 
         :param state_columns: the hidden columns that keep the state of units; none before they are chosen.
         :param further: the rows of the upstreams that lead further branches; by default without positions.
+        :param placed: the rows by the units of joined rows, if history is read by these.
         """
         if further is None:
             further = {name: lead.rows for name, lead in self.leads(job, upstream).items()}
@@ -284,6 +313,7 @@ class TableOpener:
                 others={name: other.rows for name, other in self.others(job, upstream).items()},
                 further=further,
                 others_begin={name: other.point.offset for name, other in upstream.others.items()},
+                placed=placed,
             )
         )
 
@@ -298,4 +328,4 @@ class TableOpener:
 
 
 def _incarnation(settings: JobSettings) -> _Incarnation:
-    return settings.job["state"], settings.incarnation
+    return settings.job["state"], settings.incarnation, settings.definition_digest

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.engine import Engine
+from airflow_backfill_provider.core.epoch.repair import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.errors import AdoptedTableDiffersError, InvalidJobError
 from airflow_backfill_provider.core.job.adoption import Adopted, BackfillFrom

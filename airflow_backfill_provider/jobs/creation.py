@@ -255,7 +255,8 @@ def _defined_otherwise(job: BackfillJob, different: Sequence[str], settings: Job
             "definition back, too, or rebuild the job"
         )
     return InvalidJobError(
-        f"job {job.name} was created at {job.state} with {another}; rebuild the job to change its definition"
+        f"job {job.name} was created at {job.state} with {another}; rebuild the job to change its definition, "
+        "or run airflow-backfill change, if only the query of a finished view differs"
     )
 
 

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Repair
+from airflow_backfill_provider.core.epoch.repair import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit

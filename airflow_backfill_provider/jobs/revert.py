@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.changed_query import settings_for
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, NotFinishedError, VersionGoneError
@@ -69,6 +70,8 @@ def put_back(
     former = _former(history)
     require_nothing_lost(history[-1], store, discard_history=discard_history)
     barrier, version = _left(store, former)
+    # Its newest record may have a changed query that no epoch carried out.
+    former = settings_for([record for record in history if record.incarnation == former.incarnation], barrier)
     for name, definition in former.definition.all_upstreams.items():
         source, window = open_source(definition, store.storage_options), barrier.window(name)
         source.require_same_history(window.end)

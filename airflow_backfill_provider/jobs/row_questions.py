@@ -62,7 +62,8 @@ def why(backfill: Backfill, key: object, *, finder: Callable[[], RowFinder] | No
     :raises RowNotTraceableError: if the answer takes Spark, with what it costs.
     :raises BackfillError: if a table cannot be read.
     """
-    settings = backfill.settings()
+    backfill.settings()  # refuses the control tables of another job
+    settings = backfill.store.settings_of_view()
     query = resolved_query_of(settings)
     units = query.units(settings, by_key=False)
     if not units.order.fields:

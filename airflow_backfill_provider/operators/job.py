@@ -1,4 +1,4 @@
-"""Operators that create a job, rebuild it, and undo a rebuild."""
+"""Operators that create a job, rebuild it, undo a rebuild, and change its query."""
 
 from __future__ import annotations
 
@@ -124,6 +124,33 @@ class RevertBackfillOperator(SparkBackfillOperator):
                 submit(self, backfill, "revert", context)
                 self.log.info("the view of job %s is that from before settings %d", backfill.job.name, before.sequence)
             settings = backfill.settings()
+        return settings_summary(settings)
+
+
+class ChangeBackfillOperator(SparkBackfillOperator):
+    """
+    Changes the query of a finished view to that of the job's definition, without another backfill.
+
+    The next epoch writes what differs, together with its changes, in one commit. Starts no Spark, and does nothing, if
+    the definition is in force already. What only a rebuild can change is refused.
+
+    Returns the job's settings in force.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Change the query."""
+        from airflow_backfill_provider.core.status.change_text import change_lines
+        from airflow_backfill_provider.jobs.changed_query import propose_change
+
+        with self.opened() as backfill:
+            proposed = propose_change(backfill.job, store=backfill.store, upstream=backfill.upstream)
+            change = proposed.change
+            for line in change_lines(change.kind, change.reason, proposed.why_impossible(), proposed.rows):
+                self.log.info("job %s: %s", backfill.job.name, line)
+            proposed.require_possible()
+            if not proposed.is_in_force:
+                submit(self, backfill, "change", context)
+            settings = backfill.require_created()
         return settings_summary(settings)
 
 

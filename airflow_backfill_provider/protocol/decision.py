@@ -10,14 +10,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.epoch.barrier import (
-    PARTIAL_REPAIR,
-    Barrier,
-    PinnedPart,
-    PinnedRange,
-    PinnedRead,
-    Repair,
-)
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.held_up import counted, held_up_before
 from airflow_backfill_provider.core.epoch.replay import ReplayEpoch
@@ -33,6 +26,7 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.core.scan.table_version import commit_fields
 from airflow_backfill_provider.jobs.rate import NextLimit
+from airflow_backfill_provider.protocol.rewrite import Rewrite, rewrite_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import NextChunk
@@ -93,9 +87,9 @@ class EpochInputs:
         return self.previous is None and self.settings.first_rows is not None
 
     @property
-    def repair(self) -> Repair:
-        """All repairs that these records request, together."""
-        return sum((record.repair for record in self.new_records), Repair())
+    def rewrite(self) -> Rewrite:
+        """The rows to write because of these records: all repairs that they request, and a changed query."""
+        return rewrite_of(self.history, self.previous, self.new_records)
 
     @property
     def read_before(self) -> tuple[KeyRange, ...]:
@@ -128,7 +122,7 @@ class EpochInputs:
         A repair writes rows as of this epoch, and a finished view shows every change, so then they cannot. If the
         strategy ends the windows, changes wait outside of them.
         """
-        never = self.repair or self.state.completed or self.strategy.ends_windows
+        never = self.rewrite or self.state.completed or self.strategy.ends_windows
         # A strategy with tables of its own can leave the changes of unread rows in the log, too.
         has_any = self.read_before or self.strategy.takes_all_changes
         return bool(has_any and not never) and self.settings.definition.visibility is not Visibility.EVERY_EPOCH
@@ -303,7 +297,7 @@ def depends_on_changes(inputs: EpochInputs, decided: NextEpoch) -> bool:
 
 def _has_other_work(inputs: EpochInputs, decided: NextEpoch) -> bool:
     """Return whether an epoch has something to do even if the upstream has no changes."""
-    return bool(decided.chunk.parts or decided.chunk.prepares or inputs.repair or inputs.brings_first_rows)
+    return bool(decided.chunk.parts or decided.chunk.prepares or inputs.rewrite or inputs.brings_first_rows)
 
 
 def why_idle(inputs: EpochInputs, decided: NextEpoch, *, has_changes: bool) -> str:
@@ -330,7 +324,7 @@ def next_barrier(
     inputs: EpochInputs, decided: NextEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
 ) -> Barrier:
     """Return the barrier for what the next epoch does in a window."""
-    settings, to_offset, chunk, repair = inputs.settings, window.to_offset, decided.chunk, inputs.repair
+    settings, to_offset, chunk, rewrite = inputs.settings, window.to_offset, decided.chunk, inputs.rewrite
     order, replay = settings.scan.order, decided.replay
     steps = to_offset.distance_from(window.from_offset)
     unread, held_up = counted(inputs.previous, inputs.rows_left(chunk))
@@ -351,7 +345,8 @@ def next_barrier(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts
         ),
         vnode_ranges=chunk.vnode_ranges,
-        repair=repair,
+        repair=rewrite.repair,
+        filter_change=rewrite.filter_change,
         completes=decided.completes,
         rate_limit=decided.limit.rows,
         rate=decided.limit.pinned(settings.rate_limit),
@@ -365,7 +360,7 @@ def next_barrier(
         warnings=(
             *chunk.warnings,
             *(replay.warnings(steps, decided.limit.rows) if replay else ()),
-            *((PARTIAL_REPAIR,) if repair and not settings.definition.vnodes <= set(repair.vnodes) else ()),
+            *rewrite.warnings(settings.definition.vnodes),
         ),
         injected_by=requester,
         injected_at=now,

@@ -113,7 +113,7 @@ class EpochRun:
         """Commit the state, unless an earlier attempt did; return it."""
         barrier, settings, store = self.barrier, self.settings, self.store
         with stage_of(StageKind.COMMIT_STATE).entered(seconds):
-            current = store.settings()
+            current = store.settings_for(barrier)
             require_current(barrier, current, store)
             state, scan = store.state_of(current), settings.scan
             if state.epoch < barrier.epoch:

@@ -93,7 +93,7 @@ def record_failure(barrier: Barrier, error: Exception, *, store: BackfillStore, 
 
 def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
     barrier, settings, store = run.barrier, run.settings, run.store
-    require_current(barrier, store.settings(), store)
+    require_current(barrier, store.settings_for(barrier), store)
     reached(CrashPoint.BEFORE_FENCE)
     written = run.engine.fence_chunk(settings, barrier)
     reached(CrashPoint.AFTER_CHUNK_FENCE)

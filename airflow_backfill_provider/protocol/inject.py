@@ -209,7 +209,7 @@ def _planned_barrier(
         require_finished(upstream.view_at(), store.storage_options)
         return None, f"the upstream is a view that was not finished as of offset {newest}"
     described.require_same_table(inputs.settings.upstream)
-    described.require_as_created(inputs.settings.upstream)
+    _require_as_created(described, inputs)
     reads_changes = inputs.settings.needs_changes
     if reads_changes:
         described.require_changes()
@@ -276,6 +276,12 @@ def _other_windows(
     return other_windows(inputs, ends.upstreams.sources, together, now=now, storage_options=options)
 
 
+def _require_as_created(described: UpstreamDescription, inputs: EpochInputs) -> None:
+    """Refuse an upstream whose columns changed that the query uses, or the former one whose condition is computed."""
+    for known in filter(None, (inputs.settings.upstream, inputs.rewrite.reads)):
+        described.require_as_created(known)
+
+
 def _why_no_barrier(idle: str, ends: WindowEnds | None) -> str:
     """Return why no barrier is pinned: for which job this one waits, or else why an epoch has nothing to do."""
     return (ends.waits_for if ends is not None else "") or idle
@@ -307,7 +313,7 @@ def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> 
     to_offset = upstream.latest() if until is None else offset_as_of(upstream, until, storage_options)
     if to_offset is not None:
         to_offset = upstream.not_before(to_offset, from_offset)
-    anyway = inputs.brings_first_rows or (inputs.repair and inputs.previous is not None)
+    anyway = inputs.brings_first_rows or (inputs.rewrite and inputs.previous is not None)
     if anyway and (to_offset is None or to_offset < from_offset):
         # This belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset

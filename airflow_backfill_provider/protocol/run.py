@@ -63,7 +63,7 @@ def skip_changes(barrier: Barrier, *, store: BackfillStore, clock: Clock = utc_n
 
     :returns: whether the step is done.
     """
-    if barrier.has_changes or barrier.repair or not barrier.parts:
+    if barrier.has_changes or barrier.rewrites_rows or not barrier.parts:
         return False
     store.record_report(barrier, reported_by(barrier, None, PartWrites({}), clock()))
     return True
@@ -108,7 +108,7 @@ def _uncommitted(
     """Take a step of an epoch, unless the epoch is committed."""
     with ExitStack() as held:
         held.enter_context(engine.exclusive(store.location))
-        settings = store.settings()
+        settings = store.settings_for(barrier)
         held.enter_context(engine.reading_ahead(settings))
         # One read for both: in an object store, each is several requests.
         commits = {commit.epoch: commit for commit in store.commits(since_epoch=barrier.prev_epoch)}

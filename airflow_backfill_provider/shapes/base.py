@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -49,6 +50,8 @@ class WriterContext:
     :param others: all rows of the upstreams that are read whole, by their names; see ``QueryOverSeveral.read_whole``.
     :param further: the rows of the upstreams that lead further branches, by their names; none for most jobs.
     :param others_begin: the offsets of the upstreams beside the one that leads when the job was created.
+    :param placed: the rows of the upstream that leads by the units of joined rows, if history is read by these;
+        ``job_rows`` has each row once.
     """
 
     spark: SparkSession
@@ -59,6 +62,7 @@ class WriterContext:
     others: Mapping[str, JobRows] = field(default_factory=dict)
     further: Mapping[str, JobRows] = field(default_factory=dict)
     others_begin: Mapping[str, Offset] = field(default_factory=dict)
+    placed: JobRows | None = None
 
     def run(
         self,
@@ -132,11 +136,14 @@ class WriterContext:
         """
         Return the upstream's rows of which the view consists, each as of the offset that the view has it as of.
 
-        No row is skipped because of statistics.
+        No row is skipped because of statistics. If history is read by the units of joined rows, a row may be read only
+        in part, and all rows are returned.
 
         :param with_chunk: whether after the whole epoch, or else after its changes and before its chunk.
         :returns: the used columns and the vnode.
         """
+        if self.placed is not None:
+            return self.job_rows.at(barrier.upstream.to_offset)
         return self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
 
     def further_read_set(self, barrier: Barrier) -> Mapping[str, DataFrame]:
@@ -199,6 +206,17 @@ class ViewWriter(ABC):
         :returns: name → SQL over the rows of a unit.
         """
         return {}
+
+    def placed_changes(self, changes: Changes, barrier: Barrier) -> AbstractContextManager[DataFrame]:
+        """
+        Give the net changes of :attr:`WriterContext.placed`, for the time of a block.
+
+        :param changes: all changes of the window, also those that touch no unit that was read.
+        :returns: what :func:`~airflow_backfill_provider.spark.unit_places.net_by_unit` returns.
+        :raises NotImplementedError: if no unit of the shape depends on several upstreams.
+        """
+        del changes, barrier
+        raise NotImplementedError(f"{type(self).__name__} has units that depend on one upstream")
 
     def keys(self, view: DataFrame) -> DataFrame:
         """

@@ -1,4 +1,4 @@
-"""The changes of a window, as an epoch hands them to the writer of a view."""
+"""The changes of a window, as an epoch hands them to the writer of a shape."""
 
 from __future__ import annotations
 

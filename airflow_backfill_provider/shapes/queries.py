@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_backfill_provider.core.job.definition_change import ChangeKind, DefinitionChange
 from airflow_backfill_provider.core.job.sql import RELATION
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 
@@ -150,6 +151,15 @@ class ShapedQuery(ABC):
         """
         del created
         return None
+
+    def difference_to(self, other: ShapedQuery) -> DefinitionChange:
+        """
+        Return how another query of the same shape differs, which says other words; by default nothing is known of it.
+
+        Then the units of the whole view are compared with what the other query gives.
+        """
+        del other
+        return DefinitionChange(kind=ChangeKind.EXPRESSIONS, reason="another query")
 
     @property
     def has_row_units(self) -> bool:

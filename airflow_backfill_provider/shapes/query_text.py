@@ -87,6 +87,17 @@ def read_query(text: str) -> QueryText:
     return QueryText(plain, tuple(_agreed(plain, list(spark_tokens(plain)), tokens)))
 
 
+def words(text: str, tokens: Sequence[Token]) -> list[str]:
+    """Return what a part of a query says, as it is written, without where it stands; hints change no row."""
+    return [text[token.start : token.end + 1] for token in tokens if token.token_type is not TokenType.HINT]
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Return whether two queries consist of the same words, whatever comments and blanks are between them."""
+    read, also = read_query(one), read_query(other)
+    return words(read.text, read.tokens) == words(also.text, also.tokens)
+
+
 def one_line(error: Exception) -> str:
     """Return the first line of one of sqlglot's errors."""
     first = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.epoch.barrier import PinnedRange, PinnedRead, decoded
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedRange, PinnedRead, decoded
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.job.definition import BackfillJob
@@ -28,7 +28,7 @@ from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column, has_several
 from airflow_backfill_provider.spark.created_types import as_created
-from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping
+from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping, without_pushdown
 from airflow_backfill_provider.spark.row_units import RowUnits, with_units
 
 HASHES_IN_MEMORY = 25_000_000
@@ -59,6 +59,8 @@ class JobRows:
         upstream itself does not have these columns.
     :param units: how the unit of each row is found, if rows are placed by the vnode and the columns of their units.
         Then only rows that belong to a unit are the job's.
+    :param others: the rows of the upstreams that the units depend on beside this one, by their names.
+    :param others_at: the offsets that these are read as of; see :meth:`beside`.
     """
 
     location: str
@@ -73,6 +75,8 @@ class JobRows:
     keys: KeyRange
     placed: PlacedRows | None = field(default=None, compare=False, repr=False)
     units: RowUnits | None = field(default=None, repr=False)
+    others: Mapping[str, JobRows] = field(default_factory=dict, compare=False, repr=False)
+    others_at: Mapping[str, Offset] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -190,6 +194,18 @@ class JobRows:
         by_row = self.has_vnode_positions and self.units is None
         return by_row and not set(self.distribution_key) <= set(self.key.names)
 
+    def beside(self, offsets: Mapping[str, Offset]) -> Self:
+        """
+        Return the same rows, with the units that they have beside the other upstreams as of some offsets.
+
+        :param offsets: those of all upstreams, by their names.
+        """
+        return replace(self, others_at={name: offsets[name] for name in self.others})
+
+    def at_ends(self, barrier: Barrier) -> Self:
+        """Return the same rows, with the units that they have beside the others as of the ends of their windows."""
+        return self.beside({name: barrier.window(name).to_offset for name in self.others})
+
     def at(self, offset: Offset) -> DataFrame:
         """Return the used columns, the vnode, and the unit if it has a position, as of an offset."""
         return self._select(self.reader.rows(offset))
@@ -274,10 +290,30 @@ class JobRows:
         if self.keys != EVERYTHING:
             rows = rows.filter(without_data_skipping(within(self.key, self.keys)))
         if self.units is not None:
-            rows = with_units(self.units, rows)
-            return rows.withColumn(vnode, self._hashed(map(column, self.units.order.names)))
+            return self.in_units(rows, {name: found.at(self.others_at[name]) for name, found in self.others.items()})
         rows = rows.withColumn(vnode, self.vnode_of({}))
         return rows.filter(F.col(vnode).isin(sorted(self.vnodes))) if self.is_restricted else rows
+
+    def in_units(self, rows: DataFrame, others: Mapping[str, DataFrame]) -> DataFrame:
+        """
+        Return rows with the columns of their units, and the vnodes of these: each row once in each of its units.
+
+        :param rows: rows with at least the used columns.
+        :param others: those of the other upstreams that the units depend on, by their names.
+        :raises TypeError: if rows are not placed by their units.
+        """
+        if self.units is None:
+            raise TypeError(f"rows of {self.location} are not placed by units")
+        used = {
+            name: without_pushdown(found).select(*map(column, self.others[name].columns))
+            for name, found in others.items()
+        }
+        placed = self.with_vnodes(with_units(self.units, rows, used))
+        return placed.dropDuplicates(list(self.identity.names)) if self.units.repeats else placed
+
+    def with_vnodes(self, rows: DataFrame) -> DataFrame:
+        """Add the vnodes to rows that have the columns of :attr:`scan` beside it, if these are their units."""
+        return rows.withColumn(self.own.vnode, self._hashed(map(column, self.scan.names[1:])))
 
     def vnode_of(self, renamed: Mapping[str, str]) -> Column:
         """

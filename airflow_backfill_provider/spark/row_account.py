@@ -103,6 +103,9 @@ class RowAccount:
 
     def _count_of_all(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange]) -> int:
         """Count the rows of all upstreams that lead, each as of the end of its window."""
+        if self.rows.others:
+            # Which units a row of the lead belongs to depends on the other upstreams, as of the ends of their windows.
+            return RowCounter(self.rows.at_ends(barrier)).count(offset, ranges)
         others = (lead.counter.count(barrier.window(name).to_offset, ranges) for name, lead in self._further.items())
         return self.count(offset, ranges) + sum(others)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.changed_query import is_changed, settings_for
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
 from airflow_backfill_provider.core.epoch.failures import EpochFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -106,6 +107,16 @@ class BackfillReader:
         if not rows:
             raise JobNotCreatedError(f"no job was created at {self.location}; create it first")
         return self._parse_settings(rows)
+
+    def settings_for(self, barrier: Barrier) -> JobSettings:
+        """Return the settings in force, with the definition that a barrier was pinned with."""
+        return settings_for(self.settings_history(), barrier)
+
+    def settings_of_view(self) -> JobSettings:
+        """Return the settings in force, with the definition that the view has, or has once its epoch is committed."""
+        history = self.settings_history()
+        barrier = self.newest_barrier(history[-1]) if is_changed(history) else None
+        return history[-1] if barrier is None else settings_for(history, barrier)
 
     def require_settings_of(self, barrier: Barrier, settings: JobSettings) -> None:
         """

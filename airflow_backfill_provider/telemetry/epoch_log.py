@@ -62,6 +62,8 @@ def progress(status: JobStatus) -> str:
 
 
 def _plan(barrier: Barrier) -> str:
+    if barrier.filter_change is not None:
+        return "rows that only one of the former condition and the new one lets through, and the rest of the epoch"
     if barrier.repair:
         return "rows to repair, and the rest of the epoch"
     if not barrier.parts:

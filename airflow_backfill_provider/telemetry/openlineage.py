@@ -226,7 +226,7 @@ class EpochLineageMixin:
     def _read_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> EpochLineage:
         from airflow_backfill_provider.sources.delta.history import DeltaHistory
 
-        settings = backfill.settings()
+        settings = backfill.store.settings_for(barrier)
         view = DeltaHistory(settings.definition.view_location, backfill.storage_options)
         return epoch_lineage(
             settings,

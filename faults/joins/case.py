@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_backfill_provider.shapes.joined_groups.query import check_joined_group_query
 from faults.joins.queries import DrawnQuery, a_query
 from faults.joins.rows import CHANGES
 from faults.joins.tables import JoinedTable, some_tables
 
 PLAYED = ("join", "join", "groups of joins", "union", "groups of unions")
 """The kinds of queries that are played; joins of rows most often."""
+
+ROWS = ("join", "union")
+"""The kinds of queries whose views have rows of leads."""
 
 _GAPS = (2, 3)
 """The fewest and the most times at which tables change."""
@@ -50,8 +54,8 @@ class JoinsCase:
 
     @property
     def has_chunks(self) -> bool:
-        """Whether history is read in several epochs; that of groups is read in one."""
-        return self.query.kind in {"join", "union"}
+        """Whether history is read in several epochs; under snapshot, that of groups is read in one."""
+        return self.query.kind in ROWS or self.fields["strategy"] == "arrangement"
 
     def summary(self) -> str:
         """Return a description in one line."""
@@ -72,10 +76,9 @@ def a_case(random: random.Random) -> JoinsCase:
 
 
 def _fields(random: random.Random, query: DrawnQuery) -> dict[str, Any]:
-    if query.kind not in {"join", "union"}:
-        return {"strategy": "snapshot", "visibility": "on_finish", "vnode_count": 4}
-    several = ("snapshot", "snapshot", "no_shuffle", "arrangement")
-    strategy = random.choice(several if query.kind == "join" else ("snapshot",))
+    strategy = random.choice(_strategies(query))
+    if query.kind not in ROWS and strategy == "snapshot":
+        return {"strategy": strategy, "visibility": "on_finish", "vnode_count": 4}
     fields: dict[str, Any] = {
         "strategy": strategy,
         "visibility": "on_finish" if strategy == "snapshot" else "every_epoch",
@@ -87,6 +90,17 @@ def _fields(random: random.Random, query: DrawnQuery) -> dict[str, Any]:
     if query.leads and random.random() < 0.4:
         fields["lead"] = random.choice(query.leads)
     return fields
+
+
+def _strategies(query: DrawnQuery) -> tuple[str, ...]:
+    """Return the strategies of a query's jobs, those that are played more often several times."""
+    match query.kind:
+        case "join":
+            return ("snapshot", "snapshot", "no_shuffle", "arrangement")
+        case "groups of joins" if check_joined_group_query(query.text).has_row_units:
+            return ("snapshot", "arrangement", "arrangement")
+        case _:
+            return ("snapshot",)
 
 
 def _changes(random: random.Random, names: list[str], *, fewest: int) -> Changes:

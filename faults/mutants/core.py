@@ -137,8 +137,8 @@ MUTANTS = (
         breaks="A view on the view reads a version that has the changes of an epoch, and not its repair.",
         invariant="I7",
         file="airflow_backfill_provider/core/epoch/stages.py",
-        old="skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}",
-        new="skipped = set() if barrier.repair else {StageKind.REPAIR}",
+        old="skipped = {StageKind.WRITE_CHANGES if barrier.rewrites_rows else StageKind.REPAIR}",
+        new="skipped = set() if barrier.rewrites_rows else {StageKind.REPAIR}",
         killers=("tests/unit/core/epoch/test_stages.py::test_the_changes_come_after_all_that_can_be_refused",),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faults.mutants.killers import FOLD_ARGUMENTS, JOINED_GROUP_QUERIES, JOINED_GROUPS
 from faults.mutants.mutant import Mutant
 
-_ROWS = "airflow_backfill_provider/shapes/joined_groups/joined_rows.py"
+_ROWS = "airflow_backfill_provider/shapes/joined_groups/joined_input.py"
 _FOLLOWED = f"{JOINED_GROUPS}::test_a_fold_over_a_star_follows_every_table_of_it"
 
 MUTANTS = (
@@ -14,8 +14,8 @@ MUTANTS = (
         breaks="What leaves groups is joined with the other tables as of the window's end.",
         invariant="I1",
         file=_ROWS,
-        old="yield Images(self._of(olds, begin), self._of(news, end)",
-        new="yield Images(self._of(olds, end), self._of(news, end)",
+        old="self._read(self._of(olds, begin), barrier), self._read(self._of(news, end), barrier)",
+        new="self._read(self._of(olds, end), barrier), self._read(self._of(news, end), barrier)",
         killers=(_FOLLOWED,),
         spark=True,
     ),
@@ -24,8 +24,8 @@ MUTANTS = (
         breaks="What comes to groups is joined with the other tables as of the window's begin.",
         invariant="I1",
         file=_ROWS,
-        old="yield Images(self._of(olds, begin), self._of(news, end)",
-        new="yield Images(self._of(olds, begin), self._of(news, begin)",
+        old="self._read(self._of(olds, begin), barrier), self._read(self._of(news, end), barrier)",
+        new="self._read(self._of(olds, begin), barrier), self._read(self._of(news, begin), barrier)",
         killers=(_FOLLOWED,),
         spark=True,
     ),
@@ -34,7 +34,7 @@ MUTANTS = (
         breaks="The orders of a customer who moves stay in their groups, because no order changed.",
         invariant="I1",
         file=_ROWS,
-        old="                if unchanged is not None:\n",
+        old="                if lead.unchanged is not None:\n",
         new="                if False:\n",
         killers=(_FOLLOWED,),
         spark=True,
@@ -44,8 +44,8 @@ MUTANTS = (
         breaks="The orders of a customer who moves count in the new group, and in the old one, too.",
         invariant="I1",
         file=_ROWS,
-        old="old, new, reads_all = old.unionByName(unchanged), new.unionByName(unchanged), True",
-        new="new, reads_all = new.unionByName(unchanged), True",
+        old="old, new, reads_all = old.unionByName(lead.unchanged), new.unionByName(lead.unchanged), True",
+        new="new, reads_all = new.unionByName(lead.unchanged), True",
         killers=(_FOLLOWED,),
         spark=True,
     ),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+CHANGED_JOBS = "tests/unit/jobs/test_changed_query.py"
+CHANGED_VIEWS = "tests/integration/engine/test_changed_query.py"
+ROW_DIFFERENCES = "tests/unit/shapes/row/test_difference.py"
+EPOCH_REWRITES = "tests/unit/protocol/test_rewrite.py"
 DECIDED_COLUMNS = "tests/unit/shapes/row/test_determined.py"
 ROW_COMMITS = "tests/unit/lake/log/test_row_commits.py"
 ROW_CONDITIONS = "tests/unit/shapes/row/test_conditions.py"
@@ -129,3 +133,4 @@ FOLDS = "tests/integration/engine/test_folds.py"
 FOLD_HISTORIES = "tests/property/test_folds.py"
 JOINED_GROUP_QUERIES = "tests/unit/shapes/joined_groups/test_query.py"
 JOINED_GROUPS = "tests/integration/engine/test_joined_groups.py"
+JOINED_UNITS = "tests/integration/engine/test_joined_unit_arrangement.py"

@@ -106,8 +106,8 @@ MUTANTS = (
         name="a-whole-view-over-repeated-keys",
         breaks="An epoch that computes the whole view takes a key that is there twice for two rows.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/epoch.py",
-        old="require_single_keys(self._tables, barrier)",
+        file="airflow_backfill_provider/engine/window_changes.py",
+        old="require_single_keys(self.tables, barrier)",
         new="pass",
         killers=(
             (

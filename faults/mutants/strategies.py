@@ -53,7 +53,7 @@ MUTANTS = (
         breaks="Every chunk is read from the base of the arrangement, whatever changed since.",
         invariant="I1",
         file="airflow_backfill_provider/strategies/arrangement/reader.py",
-        old="if start is not None and barrier.chunk_offset == start.offset:",
+        old="if start is not None and barrier.chunk_offset == start.offset and not depends:",
         new="if start is not None:",
         killers=(f"{ARRANGED}::test_changes_that_waited_come_into_the_arrangement_before_its_last_chunk",),
         spark=True,

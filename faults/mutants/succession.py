@@ -38,8 +38,8 @@ MUTANTS = (
         breaks="A handover without new changes counts as an idle epoch, so the former rows stay.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/decision.py",
-        old=" or inputs.repair or inputs.brings_first_rows)",
-        new=" or inputs.repair)",
+        old=" or inputs.rewrite or inputs.brings_first_rows)",
+        new=" or inputs.rewrite)",
         killers=(f"{SUCCESSION}::test_the_handover_pins_the_rows_and_the_state_to_go_on_from",),
     ),
     Mutant(

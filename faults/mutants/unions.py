@@ -16,7 +16,7 @@ _BRANCHES = f"{_ON_SPARK}::test_branches_may_be_joins_and_share_tables"
 _REPAIR = f"{_ON_SPARK}::test_a_repair_replaces_units_of_any_branch"
 _LEAD_FILES = "tests/unit/strategies/snapshot/test_lead_files.py"
 _QUERY = "tests/unit/shapes/united/test_query.py"
-_GROUPED = "airflow_backfill_provider/shapes/joined_groups/joined_rows.py"
+_GROUPED = "airflow_backfill_provider/shapes/joined_groups/joined_input.py"
 _RESOLVED = "airflow_backfill_provider/shapes/joined/resolved.py"
 _FOLD = "tests/integration/engine/test_union_groups.py::test_a_fold_over_a_union_follows_every_branch"
 
@@ -114,9 +114,9 @@ MUTANTS = (
         name="a-key-twice-in-the-lead",
         breaks="A key that the lead of a join or union has twice is written with one of its rows.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/epoch.py",
-        old="must_be_single = repairs or rows.key_spans_vnodes or self._tables.writer.replaces_leads",
-        new="must_be_single = repairs or rows.key_spans_vnodes",
+        file="airflow_backfill_provider/engine/window_changes.py",
+        old="must_be_single = repairs or self.rows.key_spans_vnodes or self.tables.writer.replaces_leads",
+        new="must_be_single = repairs or self.rows.key_spans_vnodes",
         killers=(f"{_ON_SPARK}::test_a_key_of_any_branch_that_is_there_twice_is_refused",),
         spark=True,
     ),

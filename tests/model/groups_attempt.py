@@ -135,7 +135,7 @@ class _Epoch:
         rows = [row for row in job.rows_as_of(barrier) if scan.vnode(row) in vnodes]
         minus, plus = job.deltas(barrier) if barrier.applies else ([], [])
         minus, plus = ([row for row in images if scan.vnode(row) in vnodes] for images in (minus, plus))
-        chunk = [row for row in self._chunk() if scan.vnode(row) in vnodes]
+        chunk = [row for row in self._chunk(vnodes) if scan.vnode(row) in vnodes]
         joins_chunk = scan.cuts_units and not barrier.chunk_at_base and protocol.cut_chunk == "joins the changes"
         if joins_chunk:
             plus, chunk = plus + chunk, []
@@ -193,13 +193,9 @@ class _Epoch:
             stored |= {unit: row.row for unit, rows in self.read.items() for row in rows if isinstance(row.row, State)}
         return stored
 
-    def _chunk(self) -> list[Sale]:
+    def _chunk(self, vnodes: set[int]) -> list[Sale]:
         job, barrier = self._job, self._barrier
-        chunk = [
-            row
-            for row in job.chunk_rows(barrier)
-            if not job.is_read(barrier.before, row) and job.is_read(barrier.after, row)
-        ]
+        chunk = [row for row in job.chunk_rows(barrier, vnodes) if job.is_in_chunk(barrier, row)]
         if job.protocol.last_chunk == "bounded":
             scan = job.scan
             return [

@@ -138,7 +138,8 @@ class Job:
             read = min(base + 2, upstream.latest)
         self.base_rows = self.rows_at(read)
         self.arrangement: Table[Entry] = Table(
-            Entry(0, self.scan.vnode(row), row.key, row) for row in self.base_rows if self.keeps_arrangement
+            Entry(0, self.scan.vnode(row), row.key, row)
+            for row in (self.to_arrange(self.base_rows) if self.keeps_arrangement else ())
         )
         self.epoch = 0
         self.since = 0
@@ -180,10 +181,22 @@ class Job:
         """Return all rows as the planner of the next chunk knows them."""
         return self.arranged(self.epoch) if self.keeps_arrangement else self.rows_before(barrier)
 
-    def chunk_rows(self, barrier: Barrier) -> list[Sale]:
-        """Return the rows of which an epoch's chunk is."""
+    def chunk_rows(self, barrier: Barrier, vnodes: Collection[int]) -> list[Sale]:
+        """Return the rows of which an epoch's chunk is; those outside of some vnodes may be missing."""
         is_before = barrier.chunk_at_base or self.protocol.chunk_at == "start"
         return self.rows_before(barrier) if is_before else self.rows_as_of(barrier)
+
+    def is_in_chunk(self, barrier: Barrier, row: Sale) -> bool:
+        """Return whether an epoch's chunk has a row: it is read after the epoch, and was not before."""
+        return not self.is_read(barrier.before, row) and self.is_read(barrier.after, row)
+
+    def to_arrange(self, rows: list[Sale]) -> list[Sale]:
+        """Return what the arrangement has of some rows: the rows."""
+        return rows
+
+    def images_to_arrange(self, after: int, up_to: int) -> list[Images]:
+        """Return both images of what changes in the arrangement in ``(after, up_to]``."""
+        return self.images(after, up_to)
 
     def arranged(self, epoch: int) -> list[Sale]:
         """Return the arrangement's rows as of an epoch: of each vnode and key, the newest entry counts."""
@@ -196,7 +209,7 @@ class Job:
     def entries(self, barrier: Barrier) -> list[Entry]:
         """Return what the epoch appends to the arrangement: a tombstone and a row, where a row changes its vnode."""
         found: dict[tuple[int, Key], Entry] = {}
-        pairs = self.images(barrier.arranged_up_to, barrier.end)
+        pairs = self.images_to_arrange(barrier.arranged_up_to, barrier.end)
         for is_tombstone, images in ((True, [old for old, _ in pairs]), (False, [new for _, new in pairs])):
             for row in images:
                 if row is not None and (

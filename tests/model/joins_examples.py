@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tests.model.groups_attempt import attempt
+from tests.model.groups_job import Strategy
 from tests.model.groups_mutants import BY_KEYS
 from tests.model.groups_queries import GroupQuery
 from tests.model.groups_scan import READ, UNREAD, Barrier
@@ -23,6 +24,7 @@ def a_view(
     tables: Mapping[str, Versions],
     stage_2: GroupQuery = BY_LEAD,
     protocol: JoinProtocol | None = None,
+    strategy: Strategy = BY_KEYS,
 ) -> JoinedJob:
     """Return a view that has read all history as of instant 0."""
     world = {name: Table(versions[0]) for name, versions in tables.items()}
@@ -31,7 +33,7 @@ def a_view(
             if rows != versions[instant - 1]:
                 world[name].commit(instant, rows)
     latest = max(len(versions) for versions in tables.values()) - 1
-    job = JoinedJob(Stage1(world, query, latest), stage_2, BY_KEYS, 0, protocol or JoinProtocol())
+    job = JoinedJob(Stage1(world, query, latest), stage_2, strategy, 0, protocol or JoinProtocol())
     _run(job, 0)
     return job
 
@@ -50,17 +52,17 @@ def labels(rows: Iterable[Output]) -> list[Output]:
 
 def _run(job: JoinedJob, end: int) -> None:
     is_first = job.epoch == 0
-    before = (UNREAD,) if is_first else (READ,)
+    before = ((UNREAD,) if is_first else (READ,)) * job.scan.vnodes
     barrier = Barrier(
         epoch=job.epoch + 1,
         start=job.committed_to,
         end=end,
         before=before,
-        after=(READ,),
+        after=(READ,) * job.scan.vnodes,
         filter_by=before,
         changes_after=job.committed_to,
         arranged_up_to=job.committed_to,
-        is_arranged=False,
+        is_arranged=job.keeps_arrangement,
         applies=True,
         publishes=True,
         is_steady=not is_first,

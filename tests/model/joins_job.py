@@ -18,8 +18,10 @@ from tests.model.groups_queries import GroupQuery, State, Stored
 from tests.model.groups_rows import Images, Sale
 from tests.model.groups_scan import Barrier
 from tests.model.joins_affected import Trace, Tracing, netted
+from tests.model.joins_arranged import Arranging, Placed, once, placed, placed_images
 from tests.model.joins_queries import LEADS, Joined
 from tests.model.joins_stage1 import Reading, Stage1, as_read
+from tests.model.joins_tables import Record
 
 
 class DuplicateKeyError(Exception):
@@ -40,9 +42,11 @@ class JoinProtocol(Protocol):
     base_joins: Literal["dimensions at V0", "dimensions at end"] = "dimensions at V0"
     """Of a chunk that is read as of V0."""
     reading: Reading = field(default_factory=Reading)
+    arranging: Arranging = field(default_factory=Arranging)
+    """How an arrangement of groups is laid out and read."""
     replaced: Literal["all rows of a lead", "rows by the view's key"] = "all rows of a lead"
     arranged_changes: Literal["all affected", "changed leads", "one of each lead"] = "all affected"
-    """What an arrangement of groups gets: it has rows of stage 1."""
+    """Of which leads an arrangement of groups gets the changes."""
     relations: Literal["bound by role", "bound by table"] = "bound by role"
     """Whether a table that is also the lead has all rows in its other roles."""
     duplicates: Literal[
@@ -80,6 +84,11 @@ class JoinedJob(Job):
         """Groups are laid out by unit; lead rows are not, because they are read from the lead and its own copy."""
         return super().keeps_arrangement and not self.query.is_of_keys
 
+    @property
+    def arranges_leads(self) -> bool:
+        """Whether the arrangement has rows of leads, which each chunk joins."""
+        return self.keeps_arrangement and self._rules.arranging.of == "leads by unit"
+
     def doubles(self, instant: int) -> dict[str, set[int]]:
         """Return the keys that a dimension has twice, of each dimension whose rows or key the view has."""
         joins = [join for branch in self._stage_1.query.branches for join in branch.joins if join.adds_columns]
@@ -113,21 +122,59 @@ class JoinedJob(Job):
         return [*self._stage_1.rows(version, version)]
 
     def rows_as_of(self, barrier: Barrier) -> list[Sale]:
-        """Return stage 1 as of the window's end; by the arrangement, if there is one."""
-        return super().rows_as_of(barrier) if self.keeps_arrangement else self._new_rows(barrier.start, barrier.end)
+        """Return stage 1 as of the window's end; by the arrangement, if that has its rows."""
+        if self.keeps_arrangement and not self.arranges_leads:
+            return super().rows_as_of(barrier)
+        return self._new_rows(barrier.start, barrier.end)
 
-    def chunk_rows(self, barrier: Barrier) -> list[Sale]:
+    def to_arrange(self, rows: list[Sale]) -> list[Sale]:
+        """Return the rows of leads, each once in every unit that it has a part in; or the joined rows themselves."""
+        if not self.arranges_leads:
+            return rows
+        leads = (placed(row, self.query, self._rules.arranging) for row in rows)
+        return [*{lead.key: lead for lead in leads}.values()]
+
+    def images_to_arrange(self, after: int, up_to: int) -> list[Images]:
+        """Return both images of the leads in units, or of joined rows."""
+        images = super().images_to_arrange(after, up_to)
+        return placed_images(images, self.query, self._rules.arranging) if self.arranges_leads else images
+
+    def chunk_rows(self, barrier: Barrier, vnodes: Collection[int]) -> list[Sale]:
         """Return the rows of which an epoch's chunk is: of lead and dimensions as of the same instant."""
+        if self.arranges_leads:
+            return [*self._stage_1.rows_of(self._leads_of_chunk(barrier, vnodes), self._chunk_joins_at(barrier))]
         if self.keeps_arrangement:
-            return super().chunk_rows(barrier)
+            return super().chunk_rows(barrier, vnodes)
         if barrier.chunk_at_base and self._rules.base_joins == "dimensions at end":
             return [*self._stage_1.rows(self.base, barrier.end)]
         if not barrier.chunk_at_base and self._rules.chunk_joins == "dimensions at start":
             return [*self._stage_1.rows(barrier.end, barrier.start)]
-        return super().chunk_rows(barrier)
+        return super().chunk_rows(barrier, vnodes)
+
+    def is_in_chunk(self, barrier: Barrier, row: Sale) -> bool:
+        """Return whether an epoch's chunk has a row: its unit is in the chunk, and not only its lead."""
+        has_all = isinstance(row, Joined) and self.arranges_leads
+        if has_all and self._rules.arranging.chunk_has == "all rows of its leads":
+            return True
+        return super().is_in_chunk(barrier, row)
+
+    def _leads_of_chunk(self, barrier: Barrier, vnodes: Collection[int]) -> list[tuple[int, Record]]:
+        """Return the leads of the units that a part of a chunk has, by the arrangement."""
+        rules = self._rules.arranging
+        is_before = barrier.chunk_at_base or self._rules.chunk_at == "start"
+        rows = self.arranged(barrier.epoch - 1 if is_before else barrier.epoch)
+        if rules.chunk_joins == "leads in its units":
+            rows = [row for row in rows if self.scan.vnode(row) in vnodes]
+        return once([row for row in rows if isinstance(row, Placed) and self.is_in_chunk(barrier, row)], rules)
+
+    def _chunk_joins_at(self, barrier: Barrier) -> int:
+        if barrier.chunk_at_base:
+            return self.base if self._rules.base_joins == "dimensions at V0" else barrier.end
+        is_before = self._rules.chunk_at == "start" or self._rules.chunk_joins == "dimensions at start"
+        return barrier.start if is_before else barrier.end
 
     def entries(self, barrier: Barrier) -> list[Entry]:
-        """Return what the epoch appends to the arrangement, of rows of stage 1."""
+        """Return what the epoch appends to the arrangement."""
         entries, rule = super().entries(barrier), self._rules.arranged_changes
         if rule == "one of each lead":
             return [*{(entry.vnode, entry.key[0]): entry for entry in entries}.values()]

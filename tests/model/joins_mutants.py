@@ -18,6 +18,7 @@ from tests.model.groups_mutants import BY_KEYS, BY_RUNS, BY_UNITS, ON_FINISH, WH
 from tests.model.groups_queries import GroupQuery
 from tests.model.histories import wrong
 from tests.model.joins_affected import Tracing
+from tests.model.joins_arranged import Arranging
 from tests.model.joins_job import JoinProtocol
 from tests.model.joins_queries import BY_LEAD, STAGES_2, JoinQuery
 from tests.model.joins_runs import JoinsRun
@@ -96,7 +97,13 @@ def _read(**rules: Any) -> JoinProtocol:
     return JoinProtocol(reading=Reading(**rules))
 
 
+def _arranged(**rules: Any) -> JoinProtocol:
+    return JoinProtocol(arranging=Arranging(**rules))
+
+
 _FOLDS = (groups.TOTALS, groups.DISTINCT)
+_BOTH = (groups.TOTALS, groups.PERCENTILE)
+_FANS = (joins.FAN, joins.TWO_FANS, joins.FAN_BELOW)
 _TWICE = rows(joins.TWO, joins.ROLES, under=(WHOLE, BY_UNITS), doubled=("customers",))
 
 MUTANTS = {
@@ -217,15 +224,42 @@ MUTANTS = {
     # Groups under an arrangement.
     "only changed leads are arranged": Mutant(
         JoinProtocol(arranged_changes="changed leads"),
-        grouped(joins.CHAIN, joins.FAN, joins.SEMI, by=(groups.TOTALS, groups.PERCENTILE), under=(BY_UNITS, ON_FINISH)),
+        grouped(joins.CHAIN, joins.FAN, joins.SEMI, by=_BOTH, under=(BY_UNITS,)),
     ),
     "an arrangement has one row of each lead": Mutant(
         JoinProtocol(arranged_changes="one of each lead"),
-        grouped(joins.FAN, joins.TWO_FANS, by=(groups.PERCENTILE, groups.TOTALS), under=(BY_UNITS,)),
+        grouped(joins.FAN, joins.TWO_FANS, by=_BOTH, under=(BY_UNITS,)),
     ),
     "net per key without the vnode": Mutant(
         JoinProtocol(net_by="key"),
         grouped(joins.CHAIN, joins.FAN, by=(groups.TOTALS, groups.PERCENTILE), under=(BY_UNITS,)),
+    ),
+    "an arranged lead is known by its key alone": Mutant(
+        _arranged(lead_is_known_by="key"), grouped(*_FANS, by=_BOTH, under=(BY_UNITS,))
+    ),
+    "a unit that a lead left keeps it": Mutant(
+        _arranged(left_units="keep the lead"),
+        grouped(joins.CHAIN, joins.UNION, joins.FAN, by=_BOTH, under=(BY_UNITS,)),
+    ),
+    "a lead that stays in its unit is not arranged again": Mutant(
+        _arranged(stays="not arranged again"), grouped(joins.CHAIN, joins.TWO, by=_BOTH, under=(BY_UNITS,))
+    ),
+    "a lead in several units of a chunk is joined for each": Mutant(
+        _arranged(in_several_units="joined for each"), grouped(*_FANS, by=_BOTH, under=(BY_UNITS, ON_FINISH))
+    ),
+    "a part of a chunk joins leads of all parts": Mutant(
+        _arranged(chunk_joins="leads in units of all parts"),
+        grouped(joins.CODE, joins.CHAIN, by=_BOTH, under=(BY_UNITS,)),
+    ),
+    "a chunk has all rows of its leads": Mutant(
+        _arranged(chunk_has="all rows of its leads"), grouped(*_FANS, by=_BOTH, under=(BY_UNITS, ON_FINISH))
+    ),
+    "arranged leads are joined with old dimensions": Mutant(
+        JoinProtocol(chunk_joins="dimensions at start"),
+        grouped(joins.CHAIN, joins.FAN, joins.ANTI, by=_BOTH, under=(BY_UNITS,)),
+    ),
+    "arranged leads of V0 are joined with dimensions of the publishing epoch": Mutant(
+        JoinProtocol(base_joins="dimensions at end"), grouped(joins.CHAIN, joins.FAN, by=_BOTH, under=(ON_FINISH,))
     ),
     "only read units are arranged": Mutant(
         JoinProtocol(arranged="read units"), grouped(joins.CHAIN, joins.UNION, under=(BY_UNITS,))
@@ -267,6 +301,14 @@ HARMLESS = {
     # The window before ended without a key that is there twice, and every change of a key is in the feed.
     "a dimension's key is looked for among changed keys": Mutant(
         JoinProtocol(duplicates="looked for among changed keys"), DOUBLED
+    ),
+    # What stays is there already, and says the same.
+    "a lead that stays in its unit is always arranged again": Mutant(
+        _arranged(stays="always arranged again"), grouped(*joins.ALL, by=_BOTH, under=(BY_UNITS, ON_FINISH))
+    ),
+    # Chunks need no join then, and the arrangement has more columns.
+    "the joined rows are arranged": Mutant(
+        _arranged(of="joined rows"), grouped(*joins.ALL, by=_BOTH, under=(BY_UNITS, ON_FINISH))
     ),
     "images are netted, where keys are unique": Mutant(
         _traced(images="net"), (*rows(*joins.ALL, under=(WHOLE, BY_KEYS)), *grouped(*joins.ALL))

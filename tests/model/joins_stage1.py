@@ -6,7 +6,7 @@ Stage 1 as a whole: its rows at any instant, by time travel on all tables; and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -63,6 +63,15 @@ class Stage1:
             for lead in rows[branch.source]:
                 found += rows_of_lead(self.query, number, lead, rows)
         return found
+
+    def rows_of(self, leads: Iterable[tuple[int, Record]], dimensions_at: int) -> list[Joined]:
+        """Return what rows of leads, each with its branch, give with the dimensions at an instant."""
+        found: list[Joined] = []
+        for number, lead in leads:
+            branch = self.query.branches[number]
+            rows = {join.table: self.world[join.table].at(dimensions_at) for join in branch.all_joins}
+            found += rows_of_lead(self.query, number, lead, rows)
+        return self.kept(found)
 
     def kept(self, rows: list[Joined]) -> list[Joined]:
         """Return the rows that a view can keep: all of them."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.model import joins_catalog as joins
 from tests.model.groups_mutants import BY_UNITS, WHOLE
-from tests.model.groups_queries import TOTALS
+from tests.model.groups_queries import DISTINCT, TOTALS
 from tests.model.histories import play_histories
 from tests.model.joins_affected import Trace, Tracing
 from tests.model.joins_examples import a_view, after_windows, labels
@@ -185,6 +185,31 @@ def test_a_group_is_made_of_rows_of_stage_1_and_not_of_leads() -> None:
     view = a_view(joins.FAN, {"orders": [ORDERS[:1]], "lines": lines, "products": products}, TOTALS)
     assert after_windows(view, 1) == [("b", 2, 2, 5, 2.5, 2, 3)]
     assert after_windows(view, 2) == [(None, 2, 2, 5, 2.5, 2, 3)]
+
+
+def test_a_row_of_a_union_stays_as_long_as_any_branch_gives_it() -> None:
+    """I1: UNION is DISTINCT over UNION ALL. Two branches have one row, and then one of them, and then none."""
+    order, archived = Record(1, first=2, second=1), Record(1, first=1, second=1)
+    tables = {
+        "orders": [[order], [order], []],
+        "archive": [[archived], [], []],
+        "customers": [[Record(1, label="a"), Record(2, first=0)]],
+        "countries": [[Record(0, label="a")]],
+    }
+    view = a_view(joins.UNION, tables, DISTINCT)
+    assert after_windows(view) == [("a", 1)]
+    assert after_windows(view, 1) == [("a", 1)]
+    assert after_windows(view, 2) == []
+
+
+def test_an_arrangement_has_a_lead_in_each_unit_of_its_rows() -> None:
+    """I1: two lines of an order are of two groups, which lie in several chunks; each gets its own rows alone."""
+    lines = [[Record(7, first=1, second=1, number=2), Record(8, first=1, second=2, number=3)]]
+    products = [[Record(1, label="a"), Record(2, label="b")]]
+    tables = {"orders": [ORDERS[:1]], "lines": lines, "products": products}
+    view = a_view(joins.FAN, tables, TOTALS, strategy=BY_UNITS)
+    assert {(row.key[0], row.status) for row in view.arranged(0)} == {(1, "a"), (1, "b")}
+    assert after_windows(view) == [("a", 1, 1, 2, 2.0, 2, 2), ("b", 1, 1, 3, 3.0, 3, 3)]
 
 
 def test_windows_end_at_one_instant_and_never_go_back() -> None:

@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
-from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     EpochGivenUpError,
@@ -49,6 +49,7 @@ from tests.plain_source import PlainSource, read_version
 Output = tuple[Any, ...]
 
 EVERYTHING = "SELECT * FROM upstream"
+ONLY_PAID = "SELECT * FROM upstream WHERE status = 'paid'"
 
 BAD = -13
 """An amount that the query fails on, where the order is paid."""
@@ -63,7 +64,10 @@ def _cents(row: Row) -> int:
 QUERIES: dict[str, Callable[[Row], Output | None]] = {
     PAID: lambda row: (row["id"], _cents(row)) if row["status"] == "paid" else None,
     EVERYTHING: lambda row: (row["id"], row["status"], row["amount"]),
+    ONLY_PAID: lambda row: (row["id"], row["status"], row["amount"]) if row["status"] == "paid" else None,
 }
+
+CONDITIONS = {"TRUE": lambda _: True, "status = 'paid'": lambda row: row["status"] == "paid"}
 
 
 class ViewCommit(NamedTuple):
@@ -148,6 +152,10 @@ class MemoryEngine:
         _require_usable(job.view_location, job.name, incarnations)
         if self.refusal is not None:
             raise self.refusal
+
+    def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
+        """Return the columns of every view's table."""
+        return (ViewColumn(name="rows_are_in_memory", type="long"),)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the empty view of the settings' incarnation, instead of that of an earlier one, and the arrangement."""
@@ -283,20 +291,21 @@ class MemoryEngine:
                 "changes", settings, barrier, lambda view: view.replace(changed.keys(), query_rows(settings, changed))
             )
         reached(CrashPoint.AFTER_CHANGES_COMMIT)
-        if barrier.repair:
+        if barrier.rewrites_rows:
             self._repair(settings, barrier, source)
         source.hold_back(barrier)
         return visible.values()
 
     def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
-        """Write chosen rows again; every repair of a vnode also removes rows with an unknown vnode."""
+        """Write chosen rows again, or those that another filter concerns; a repair of a vnode also removes strays."""
         keys = {source.key.decode(key) for key in barrier.repair.keys}
         read = source.within(source.at(barrier.upstream.to_offset.number), decoded(barrier.read_before, source.order))
         known = source.by_key(read)
         chosen = {
             key: row
             for key, row in known.items()
-            if row is not None and (key in keys or source.vnode_of(row) in barrier.repair.vnodes)
+            if row is not None
+            and (key in keys or source.vnode_of(row) in barrier.repair.vnodes or _passes_one(barrier, row))
         }
 
         def write(view: View) -> None:
@@ -366,6 +375,12 @@ def query_rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tu
     """Return what the job's query makes of rows."""
     query = QUERIES[settings.job["query"]]
     return [(key, output) for key, row in rows.items() if row is not None and (output := query(row)) is not None]
+
+
+def _passes_one(barrier: Barrier, row: Row) -> bool:
+    """Return whether only one of the conditions of a changed filter lets a row through."""
+    change = barrier.filter_change
+    return change is not None and CONDITIONS[change.before](row) != CONDITIONS[change.after](row)
 
 
 @lru_cache(256)

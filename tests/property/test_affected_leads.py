@@ -26,8 +26,8 @@ from tests.joined_worlds import (
 )
 from tests.variants import exhaustive
 
-SEEDS = range(80)
-MORE_SEEDS = [pytest.param(SEEDS, id="few"), exhaustive(range(80, 600), name="more")]
+SEEDS = range(20)
+MORE_SEEDS = [pytest.param(SEEDS, id="few"), exhaustive(range(20, 600), name="more")]
 
 
 def resolved(text, lead=""):
@@ -151,7 +151,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_tempting_variant_is_wrong_somewhere(mutant):
-    """What holds the test above: the histories are those in which such a variant fails."""
+    """What holds the test above: several of its histories are such that the variant fails."""
     wrong = 0
     for seed in range(200):
         rng, before, after = world(seed)
@@ -165,7 +165,9 @@ def test_a_tempting_variant_is_wrong_somewhere(mutant):
             one | two for one, two in zip(leads_of(query, before, after, MUTANTS[mutant]), changed_leads, strict=True)
         ]
         wrong += not is_right(query, before, after, found)
-    assert wrong >= 3
+        if wrong == 3:
+            return
+    raise AssertionError(f"{wrong} of 200 histories find it")
 
 
 @pytest.mark.parametrize("kind", ["groups", "union"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -190,7 +190,6 @@ def histories(draw: st.DrawFn) -> History:
     return History(draw(st.integers(1, 5)), [*begins, *[0] * 60], ends)
 
 
-@settings(max_examples=200)
 @given(histories(), st.lists(EVENTS, max_size=8))
 def test_every_place_is_read_once(history: History, events: list[Event]) -> None:
     """I1 to I4, whatever is appended or added, and however the rate limit and the parallelism change."""
@@ -202,7 +201,6 @@ def test_every_place_is_read_once(history: History, events: list[Event]) -> None
     assert max([*history.chunks.values(), *history.changes.values()], default=1) == 1
 
 
-@settings(max_examples=200)
 @given(histories(), st.lists(EVENTS, max_size=8))
 def test_what_is_appended_to_a_completed_vnode_is_left_to_the_changes(history: History, events: list[Event]) -> None:
     """A split that is alone in its vnode is read by chunks exactly up to the end at which its vnode is completed."""

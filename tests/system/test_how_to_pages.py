@@ -71,6 +71,21 @@ def test_the_commands_of_a_page_succeed(reader, page):
     assert reader.follows(f"docs/how-to/{page}.md")
 
 
+def test_a_view_follows_a_changed_query_by_the_commands_of_its_page(reader):
+    before = (reader.folder / "paid_orders.yaml").read_text(encoding="utf-8")
+    _, proposed, changed, epoch, verified = reader.follows("docs/how-to/change-the-query.md")
+    assert (
+        "class: filter changed (the condition was status = 'paid' and is status = 'paid' AND amount > 10)" in proposed
+    )
+    assert "the next epoch brings the view to the new query" in changed
+    assert "epoch" in epoch
+    assert "0 missing, 0 unexpected" in verified
+    (reader.folder / "paid_orders.yaml").write_text(before, encoding="utf-8")
+    assert "class: filter changed" in reader.types("airflow-backfill change paid_orders.yaml")
+    reader.types("airflow-backfill run paid_orders.yaml")
+    assert "0 missing, 0 unexpected" in reader.types("airflow-backfill verify paid_orders.yaml")
+
+
 def test_the_commands_of_rebuilds_succeed_in_the_order_of_their_page(reader):
     """A rebuild beside the view needs a finished one, so the view is finished again in between."""
     rebuild, keep_serving, revert = run_by(HERE, "docs/how-to/rebuild.md")

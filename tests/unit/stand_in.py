@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.status.compaction import CompactionPolicy
-from airflow_backfill_provider.jobs import creation, mutations, succession
+from airflow_backfill_provider.jobs import changed_query, creation, mutations, succession
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.maintenance import compaction
 from tests.plain_engine import CountingEngine, make
@@ -94,11 +94,18 @@ class StandInSpark:
                 run = {"verify": application.verify, "repair": application.repair}[action]
                 with as_in_airflow():
                     run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
-            case ["create" | "rebuild" | "rebuild-keep-serving" as action, "--job", _, "--requested-by", who]:
+            case [
+                "create" | "rebuild" | "rebuild-keep-serving" | "change" as action,
+                "--job",
+                _,
+                "--requested-by",
+                who,
+            ]:
                 actions = {
                     "create": creation.create_job,
                     "rebuild": creation.rebuild_job,
                     "rebuild-keep-serving": succession.grow_successor,
+                    "change": changed_query.change_query,
                 }
                 make(backfill, actions[action], requested_by=who)
             case other:

@@ -86,8 +86,8 @@ def test_contradictory_arguments_run_nothing(run, wrong):
     assert run(*wrong) == (2, "nothing", {})
 
 
-@pytest.mark.parametrize("action", ["create", "rebuild"])
-def test_a_job_is_created_or_rebuilt_as_it_is_defined(run, action):
+@pytest.mark.parametrize("action", ["create", "rebuild", "change"])
+def test_a_job_is_created_rebuilt_or_changed_as_it_is_defined(run, action):
     definition = {"name": "orders", "query": "SELECT 'é' FROM upstream"}
     done = run("backfill_job.py", action, "--job", json.dumps(definition), "--requested-by", "vera")
     assert done == (3, action, {"definition": definition, "requested_by": "vera"})

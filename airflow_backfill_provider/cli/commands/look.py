@@ -17,13 +17,22 @@ def plan(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> None
     """
     Show what a backfill would do: strategy, rows, bytes, epochs. Writes nothing.
 
-    Works before create, and afterwards for the rest of the backfill.
+    Works before create, and afterwards for the rest of the backfill. If the file has another definition than a
+    finished view, show what `change` would do instead.
     """
+    from airflow_backfill_provider.cli.changing import described, is_another, propose
     from airflow_backfill_provider.cli.jobs import open_job
     from airflow_backfill_provider.cli.planning import show_plan
     from airflow_backfill_provider.jobs.planning.plan import make_plan
 
-    planned = make_plan(open_job(job))
+    backfill = open_job(job)
+    if is_another(backfill):
+        if as_json:
+            print_json(described(backfill))
+        else:
+            propose(job, backfill)
+        return
+    planned = make_plan(backfill)
     if as_json:
         print_json(planned.model_dump(mode="json"))
     else:

@@ -1,4 +1,4 @@
-"""Commands that mutate a job: pause, resume, throttle, rescale, repair, cancel. Only repair may start Spark."""
+"""Commands that mutate a job: pause, resume, throttle, rescale, repair, change, cancel. Two of them may start Spark."""
 
 from __future__ import annotations
 
@@ -148,6 +148,39 @@ def repair(
         store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), units=map(key_of, key or ())
     )
     say_changed(before, settings, "the next epoch repairs the chosen rows")
+
+
+@reporting
+def change(
+    job: JobFile,
+    *,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", metavar="", help="Only show what the change is and what it costs.", show_default=False
+        ),
+    ] = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """
+    Change the query of a finished view to that of the file, without another backfill.
+
+    Prints the class of the change and its cost first. Starts Spark to check a query that may change rows; --dry-run
+    starts none. The next epoch writes what differs, together with its changes, in one commit. What only a rebuild can
+    change is refused.
+    """
+    from airflow_backfill_provider.cli.changing import change_job, propose
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.cli.spark import LazySpark
+
+    backfill, _ = created_job(job)
+    proposed = propose(job, backfill)
+    if dry_run:
+        return
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
+        change_job(backfill, proposed, engine=spark)
 
 
 @reporting

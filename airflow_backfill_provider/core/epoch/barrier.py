@@ -20,9 +20,11 @@ from pydantic import Field
 
 from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.job.definition_change import FilterChange
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.refresh import PinnedRefresh
@@ -39,6 +41,7 @@ class Mutation(StrEnum):
     THROTTLE = "throttle"
     RESCALE = "rescale"
     REPAIR = "repair"
+    CHANGE = "change"
 
 
 class PinnedMutation(Frozen):
@@ -108,42 +111,6 @@ class CountedRows(Frozen):
     epochs: int = 0
 
 
-MOST_KEYS = 10_000
-"""The most keys in one repair; the barrier pins each of them."""
-
-PARTIAL_REPAIR = (
-    "the epoch repairs only what was chosen, and does not check the rest of the view; if something else wrote to the "
-    "view, verify the job afterwards"
-)
-"""The warning of an epoch that repairs a part of the view; a verification answers it."""
-
-
-class Repair(Frozen):
-    """
-    Rows of the view to rewrite, whatever they hold now, from the upstream as of ``to_offset``.
-
-    :param vnodes: whole vnodes.
-    :param keys: single keys of the upstream, encoded as text.
-    :param units: single units of a view whose units are not the upstream's rows, encoded by ``Units.order``.
-    """
-
-    vnodes: tuple[int, ...] = ()
-    keys: tuple[EncodedPosition, ...] = ()
-    units: Annotated[tuple[EncodedPosition, ...], Field(exclude_if=lambda found: not found)] = ()
-
-    def __add__(self, other: Repair) -> Repair:
-        """Return the union of both repairs."""
-        return Repair(
-            vnodes=tuple(sorted({*self.vnodes, *other.vnodes})),
-            keys=tuple(dict.fromkeys((*self.keys, *other.keys))),
-            units=tuple(dict.fromkeys((*self.units, *other.units))),
-        )
-
-    def __bool__(self) -> bool:
-        """Return whether there is anything to repair."""
-        return bool(self.vnodes or self.keys or self.units)
-
-
 _DECIDING = {
     "job",
     "incarnation",
@@ -157,6 +124,7 @@ _DECIDING = {
     "older_offset",
     "parts",
     "repair",
+    "filter_change",
 }
 """The fields of a barrier that decide which rows its epoch writes."""
 
@@ -188,6 +156,8 @@ class Barrier(Frozen):
     :param vnode_ranges: the vnodes of each parallel task run, until a rescale; empty if the strategy does not divide
         vnodes.
     :param repair: rows to rewrite, of those that were read before.
+    :param filter_change: the conditions of the query that the view has and of the one that it gets; ``None`` if the
+        query stays as it is, or the epoch compares all rows instead.
     :param completes: whether every vnode is Completed once the epoch is committed.
     :param rate_limit: the rate limit in force, in snapshot rows.
     :param rate: why it is another one than that in the settings; ``None`` if it is the same.
@@ -220,6 +190,7 @@ class Barrier(Frozen):
     parts: tuple[PinnedPart, ...]
     vnode_ranges: tuple[tuple[int, int], ...] = ()
     repair: Repair = Repair()
+    filter_change: Annotated[FilterChange | None, Field(exclude_if=lambda change: change is None)] = None
     completes: bool
     rate_limit: int | None
     rate: PinnedRate | None = None
@@ -338,6 +309,11 @@ class Barrier(Frozen):
         return {name: window for name, window in self.others.items() if self.publishes and window.is_wide}
 
     @property
+    def rewrites_rows(self) -> bool:
+        """Whether the epoch also writes rows that did not change: of a repair, or because of another filter."""
+        return bool(self.repair) or self.filter_change is not None
+
+    @property
     def computes_whole(self) -> bool:
         """Whether the epoch applies the changes by computing the whole view, so that it does not read them."""
         return self.has_changes and self.refresh is not None and self.refresh.whole
@@ -353,7 +329,7 @@ class Barrier(Frozen):
         rows = self.upstream.row_count
         # A strategy with parallel task runs may also keep the changes of rows that were not read yet.
         looks_for_changes = self.has_changes and (self.read_before or self.vnode_ranges)
-        if self.rate_limit is None or not self.parts or self.repair or looks_for_changes:
+        if self.rate_limit is None or not self.parts or self.rewrites_rows or looks_for_changes:
             return rows
         return min(self.rate_limit, rows)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, Repair
+from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import EpochGivenUpError
 
@@ -58,6 +59,7 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
             ),
             "publishes": False,
             "repair": Repair(),
+            "filter_change": None,
             "mutations": (),
             "settings_sequence": previous.settings_sequence if previous else 0,
         }

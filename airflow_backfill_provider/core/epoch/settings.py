@@ -10,13 +10,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.digest import digest
-from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation, Repair
+from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation
+from airflow_backfill_provider.core.epoch.repair import Repair
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.adoption import Adopted
 from airflow_backfill_provider.core.job.definition import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import AskedRate, RateLimit
@@ -44,6 +47,7 @@ class SettingsChange(StrEnum):
     HAND_OVER = "hand_over"
     REVERT = "revert"
     FOUND_EQUAL = "found_equal"
+    CHANGE = "change"
 
 
 _MUTATIONS = {
@@ -52,6 +56,7 @@ _MUTATIONS = {
     SettingsChange.THROTTLE: Mutation.THROTTLE,
     SettingsChange.RESCALE: Mutation.RESCALE,
     SettingsChange.REPAIR: Mutation.REPAIR,
+    SettingsChange.CHANGE: Mutation.CHANGE,
 }
 
 
@@ -64,7 +69,7 @@ def initial_settings_of(source: object) -> dict[str, Any]:
     return {name: getattr(source, name) for name in INITIAL_SETTINGS}
 
 
-class UpstreamColumn(BaseModel):
+class UpstreamColumn(Frozen):
     """
     A column of the upstream that the job uses.
 
@@ -74,15 +79,13 @@ class UpstreamColumn(BaseModel):
     :param required: whether it is never null, if the query's shape may rely on that: of a job with several upstreams.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str
     type: str
     physical_name: str | None = None
     required: Annotated[bool, Field(exclude_if=lambda required: not required)] = False
 
 
-class ViewColumn(BaseModel):
+class ViewColumn(Frozen):
     """
     A column of the view, as Spark resolved the query when the job was created.
 
@@ -91,14 +94,12 @@ class ViewColumn(BaseModel):
         ``None`` for a column of the query.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str
     type: str
     of_rows: Annotated[str | None, Field(exclude_if=lambda found: found is None)] = None
 
 
-class ResolvedUpstream(BaseModel):
+class ResolvedUpstream(Frozen):
     """
     The upstream when the job was created; every epoch checks that it is still the same.
 
@@ -110,8 +111,6 @@ class ResolvedUpstream(BaseModel):
         none when the job was created; only of upstreams beside the one that leads.
     :param others: the upstreams beside the one that leads, by their names in the query; empty for most jobs.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     table_id: str
     columns: tuple[UpstreamColumn, ...]
@@ -151,7 +150,7 @@ class OtherUpstream(ResolvedUpstream):
     point: HistoryPoint
 
 
-class JobSettings(BaseModel):
+class JobSettings(Frozen):
     """
     The settings in force after one change.
 
@@ -179,8 +178,6 @@ class JobSettings(BaseModel):
     :param first_rows: the rows that the incarnation's view begins with; ``None`` if it begins empty.
     :param equal_sequence: number of the change since which adopted rows are known to equal the query; 0 if not yet.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sequence: int
     change: SettingsChange
@@ -230,7 +227,7 @@ class JobSettings(BaseModel):
         """The view's hidden columns that keep the state of units: name → SQL over the rows of a unit."""
         return {column.name: column.of_rows for column in self.view_columns if column.of_rows is not None}
 
-    @property
+    @cached_property
     def key_order(self) -> KeyOrder:
         """The key's columns in order, with their types when the job was created."""
         types = self.types
@@ -246,18 +243,18 @@ class JobSettings(BaseModel):
         """This package's column names for the used columns; the arrangement has the same ones."""
         return own_columns(column.name for column in self.upstream.columns)
 
-    @property
+    @cached_property
     def definition(self) -> BackfillJob:
         """The job's definition."""
         return BackfillJob(**self.job)
 
-    @property
+    @cached_property
     def keys(self) -> KeyRange:
         """The range of keys that the job reads."""
         bounds, order = self.definition.restrict_to.keys, self.key_order
         return KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
 
-    @property
+    @cached_property
     def scan(self) -> Scan:
         """The scan of the job's strategy."""
         return kinds.STRATEGIES.named(self.strategy).scan(self)
@@ -350,10 +347,12 @@ class JobSettings(BaseModel):
         """
         Return whether the view may have rows that the query did not give when a barrier was pinned.
 
-        So may a repaired view, and an adopted one until a comparison of all vnodes finds it equal.
+        So may a repaired view, one that gets another filter, and an adopted one until a comparison of all vnodes finds
+        it equal.
         """
         is_known = 0 < self.equal_sequence <= barrier.settings_sequence
-        return self.repairs_view(barrier) or (self.adopted is not None and not is_known)
+        other = barrier.filter_change is not None or (self.adopted is not None and not is_known)
+        return self.repairs_view(barrier) or other
 
     def changed(
         self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any

@@ -112,7 +112,8 @@ STAGES = (
     ),
     Stage(
         kind=StageKind.REPAIR,
-        description="If a repair is requested, the changes and its rows are written to the view in one commit instead.",
+        description="If a repair is requested or the query was changed, the changes and the rows that this concerns "
+        "are written to the view in one commit instead.",
         timed_as="repair",
     ),
     Stage(
@@ -179,7 +180,7 @@ def changes_stages(barrier: Barrier, *, counts_chunk: bool) -> tuple[Stage, ...]
     kinds = [stage.kind for stage in STAGES]
     stages = STAGES[kinds.index(first) : kinds.index(last) + 1]
     # Readers of a finished view see each of its commits, so an epoch has one for its changes and its repair (I7).
-    skipped = {StageKind.WRITE_CHANGES if barrier.repair else StageKind.REPAIR}
+    skipped = {StageKind.WRITE_CHANGES if barrier.rewrites_rows else StageKind.REPAIR}
     if not counts_chunk:
         skipped.add(StageKind.COUNT_CHUNK)
     return tuple(stage for stage in stages if stage.kind not in skipped)

@@ -142,6 +142,15 @@ class UpstreamDefinition(BaseModel):
         """
         return ""
 
+    @property
+    def keeps_all_columns(self) -> bool:
+        """
+        Whether rows and changes can be read with other columns than a job has used so far; by default not.
+
+        What is landed for a job may have only the columns that it uses.
+        """
+        return False
+
     def split_ends(self, offset: Offset) -> Mapping[int, int] | None:
         """
         Return for each split of the upstream, such as a partition, the place after its last row as of an offset.

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Barrier
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.failures import EpochFailure, LastFailure
+from airflow_backfill_provider.core.epoch.repair import PARTIAL_REPAIR
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.scan.offset import Offset

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, EncodedPosition, KeyOrder

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import MOST_KEYS, Barrier, Repair
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
+from airflow_backfill_provider.core.epoch.repair import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import (
     BackfillError,
@@ -325,7 +326,8 @@ def _committed(backfill: Backfill) -> tuple[JobSettings, BackfillState, Barrier]
             raise NotVerifiedError(
                 f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
             )
-        return settings, state, barrier
+        # The newest settings may have a changed query that no epoch has carried out yet.
+        return store.settings_for(barrier), state, barrier
     raise ConcurrentUpdateError(
         f"epochs of job {backfill.job.name} are committed faster than they can be read; try again"
     )
@@ -346,11 +348,13 @@ def _newest_commit(backfill: Backfill) -> EpochCommit | None:
 
 
 def _compare(backfill: Backfill, pinned: PinnedVerification, vnodes: VnodeRange, engine: Comparer) -> ComparedVnodes:
-    settings = backfill.settings()
+    backfill.settings()  # refuses the control tables of another job
+    barrier = backfill.store.pinned(pinned.epoch)
+    settings = backfill.store.settings_for(barrier)
     if settings.incarnation != pinned.incarnation:
         raise StateError(f"job {pinned.job} was rebuilt while its view was being verified; verify it again")
     _require_tables(backfill, settings, pinned)
-    compared = engine.compare(settings, pinned, backfill.store.pinned(pinned.epoch), vnodes)
+    compared = engine.compare(settings, pinned, barrier, vnodes)
     # If a table was replaced while Spark read it, the result is of another table.
     _require_tables(backfill, settings, pinned)
     return compared

@@ -181,4 +181,5 @@ export const MUTATIONS = {
   hand_over: () => "Rebuild took the view's place",
   revert: () => "Rebuild undone",
   found_equal: () => "Adopted rows found equal",
+  change: () => "Query changed",
 };

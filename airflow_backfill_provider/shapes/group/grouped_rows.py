@@ -111,13 +111,19 @@ class GroupInput(ABC):
         """Return all rows that were read before an epoch, as of the end of its window."""
 
     @abstractmethod
-    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], barrier: Barrier) -> GroupedRows:
+    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], part: int, barrier: Barrier) -> GroupedRows:
         """
         Return the rows of a part of history.
 
         :param rows: its rows of the upstream, or of the one that leads.
         :param further: those of the upstreams that lead further branches, by their names.
+        :param part: the number of the part of the barrier's chunk.
         """
+
+    def placed_changes(self, changes: Changes, barrier: Barrier) -> AbstractContextManager[DataFrame]:
+        """Give the net changes of rows by their units; see :meth:`ViewWriter.placed_changes`."""
+        del changes, barrier
+        raise NotImplementedError(f"{type(self).__name__} has units that depend on one upstream")
 
     @abstractmethod
     def images(self, changes: Changes, barrier: Barrier) -> AbstractContextManager[Images]:

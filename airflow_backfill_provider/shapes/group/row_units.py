@@ -38,6 +38,7 @@ class GroupRowUnits:
     :param order: the unit columns and their types; empty if no position depends on them.
     :param carried: the name of a column that is passed on beside the units; empty for none.
     :param others: the names of further upstreams: none.
+    :param repeats: whether a row may belong to several units: never, without a join.
     """
 
     query: UnitQuery = field(compare=False, repr=False)
@@ -48,6 +49,7 @@ class GroupRowUnits:
     carried: str = ""
     plan_nodes: Collection[str] = OF_ROWS
     others: tuple[str, ...] = ()
+    repeats: bool = False
 
     @property
     def has_steps(self) -> bool:

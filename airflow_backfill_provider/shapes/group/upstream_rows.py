@@ -87,9 +87,9 @@ class UpstreamInput(GroupInput):
         """Return all rows that were read before an epoch, as of the end of its window."""
         return self._of(self.context.read_set(barrier, with_chunk=False))
 
-    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], barrier: Barrier) -> GroupedRows:
+    def chunk(self, rows: DataFrame, further: Mapping[str, DataFrame], part: int, barrier: Barrier) -> GroupedRows:
         """Return the rows of a part of history."""
-        del further, barrier
+        del further, part, barrier
         return self._of(rows)
 
     @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -81,6 +82,10 @@ class SliceWriter(ViewWriter):
         """Return the view's columns."""
         return self._rows.empty().groups().schema
 
+    def placed_changes(self, changes: Changes, barrier: Barrier) -> AbstractContextManager[DataFrame]:
+        """Give the net changes of the rows of the lead by their units."""
+        return self._rows.placed_changes(changes, barrier)
+
     def write_changes(
         self,
         changes: Changes,
@@ -113,7 +118,7 @@ class SliceWriter(ViewWriter):
     ) -> None:
         """Append the groups of a part of the history of several upstreams, each whole."""
         del since
-        groups = self._rows.chunk(without_pushdown(rows), further, barrier).groups()
+        groups = self._rows.chunk(without_pushdown(rows), further, part, barrier).groups()
         if self._query.is_global and barrier.read_before:
             # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
             groups = groups.limit(0)

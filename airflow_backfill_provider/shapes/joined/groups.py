@@ -69,15 +69,17 @@ class Grouping:
             return f"{before_step(text, rows, first)} |> SELECT {selected}"
         return f"SELECT {selected} FROM {relation_text(text, rows, first, step.input_end)}"  # noqa: S608 - checked text
 
-    def units_text(self, text: str, rows: Rows, units: Units, names: Sequence[str]) -> str:
+    def units_text(self, text: str, rows: Rows, units: Units, names: Sequence[str], carried: str = "") -> str:
         """
         Return the query of the units of the rows that are grouped.
 
         :param names: the names of the unit columns.
+        :param carried: the name of a column that the step reads and that is passed on beside them; empty for none.
         """
         terms = zip(units.terms, names, strict=True)
-        selected = ", ".join(f"({found.text(text)}) AS {quote(name)}" for found, name in terms)
-        return self.rows_text(text, rows, units.first, selected)
+        columns = [f"({found.text(text)}) AS {quote(name)}" for found, name in terms]
+        passed_on = [quote(carried)] if carried else []
+        return self.rows_text(text, rows, units.first, ", ".join((*columns, *passed_on)))
 
     def slice_text(self, text: str, units: Units, touched: str, names: Sequence[str]) -> str:
         """

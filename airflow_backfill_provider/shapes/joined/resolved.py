@@ -131,17 +131,19 @@ class ResolvedQuery:
         over, grouping = self._over(names)
         return grouping.rows_text(over.text, over.rows, self._units(grouping, over.text).first, selected)
 
-    def render_units(self, names: Names, columns: Sequence[str]) -> str:
+    def render_units(self, names: Names, columns: Sequence[str], carried: str = "") -> str:
         """
         Return the query of the groups of rows, one for each row that is grouped.
 
         :param columns: the names of the unit columns.
+        :param carried: the name of a column of the lead that is passed on beside them, where a join's own SELECT is the
+            first step that groups; empty for none.
         """
         if self.query.is_distinct:
             listed = zip(self._distinct_columns(), columns, strict=True)
             return self.render_rows(names, ", ".join(f"{quote(output)} AS {quote(name)}" for output, name in listed))
         over, grouping = self._over(names)
-        return grouping.units_text(over.text, over.rows, self._units(grouping, over.text), columns)
+        return grouping.units_text(over.text, over.rows, self._units(grouping, over.text), columns, carried)
 
     def render_slice(self, names: Names, touched: str, columns: Sequence[str], state: StateColumns = ()) -> str:
         """

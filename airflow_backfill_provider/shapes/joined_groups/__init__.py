@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.refresh import INCREMENTAL_OR_AUTO, Refresh
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
@@ -24,7 +25,7 @@ class JoinedGroups(Shape):
     """Units of several rows of joins."""
 
     name: ClassVar[str] = "joined_groups"
-    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
+    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True
     whole_history: ClassVar[bool] = True
@@ -46,18 +47,23 @@ class JoinedGroups(Shape):
         return check_joined_group_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse tables without names, a lead that leads no branch, and a part of a lead's rows that groups span."""
+        """Refuse tables without names, a lead that leads no branch, a part of a lead's rows, and rows without units."""
         from airflow_backfill_provider.shapes.group.refusals import refuse_vnodes
         from airflow_backfill_provider.shapes.joined.job_checks import require_branches, require_upstreams
 
         query = self.query(job.query)
         require_upstreams(job, query)
+        if job.strategy == "arrangement" and not query.has_row_units:
+            raise InvalidJobError(
+                "strategy: arrangement reads history group by group, and joined rows only by the GROUP BY of a SELECT "
+                "that joins the tables themselves; use strategy snapshot, or auto"
+            )
         refuse_vnodes(job)
         require_branches(job, query)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer of the technique that the job's settings pin."""
         from airflow_backfill_provider.shapes.group.writers import writer_of
-        from airflow_backfill_provider.shapes.joined_groups.joined_rows import JoinedInput
+        from airflow_backfill_provider.shapes.joined_groups.joined_input import JoinedInput
 
         return writer_of(JoinedInput(context, cast("JoinedGroupQuery", context.query.query)))

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from airflow_backfill_provider.core.scan.columns import own_columns
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes.group.grouping_query import GroupingQuery
 from airflow_backfill_provider.shapes.group.steps import Step
 from airflow_backfill_provider.shapes.group.units import Units
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches
+from airflow_backfill_provider.shapes.joined.parts import Join
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
+from airflow_backfill_provider.shapes.joined_groups.row_units import JoinedRowUnits
 from airflow_backfill_provider.shapes.joined_groups.upkeep import upkeep_over_several
 from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, SUBQUERY, QueryLineage, Upkeep
+from airflow_backfill_provider.shapes.several import over_tables
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.epoch.settings import JobSettings
 
 _OF_ROWS = Units(first=0, terms=(), outputs=(), added=())
 """The units of UNION before it is resolved: only its tables tell its columns."""
@@ -54,6 +62,32 @@ class JoinedGroupQuery(GroupingQuery, QueryOverBranches):
         """Whether the query aggregates all rows, so that its view always has exactly one row."""
         return not self.parsed.is_distinct and super().is_global
 
+    @property
+    def has_row_units(self) -> bool:
+        """
+        Whether there are several units, and the join's own SELECT tells those of each row of the lead.
+
+        Steps before it would have to pass a column of the lead on, and a union's branches have several leads.
+        """
+        base = self.parsed.rows.base
+        if not isinstance(base, Join) or base.level.relation is None or self.is_global:
+            return False
+        return self.units_with(()).first == 0 and not any(source.steps for source in base.sources)
+
+    def row_units(self, settings: JobSettings) -> JoinedRowUnits:
+        """Return how the units of each row of the lead are found."""
+        query = over_tables(self, settings.definition, settings.upstream)
+        if not isinstance(query, JoinedGroupQuery):
+            raise TypeError("a query is resolved into one of its own kind")
+        held = query.units(settings, by_key=False).order.fields if settings.view_columns else ()
+        names = settings.own_columns.numbered("unit", len(held))
+        order = KeyOrder(tuple(KeyField(name=name, type=unit.type) for name, unit in zip(names, held, strict=True)))
+        upstream_names = settings.upstream.all_names
+        # Longer than every name in the query, so that no other relation has a column of this name.
+        carried = own_columns(self.words | upstream_names).named("row")
+        repeats = bool(query.resolution.trees[0].fan_outs)
+        return JoinedRowUnits(query, self.text, order, carried, query.read_whole, upstream_names, repeats)
+
     def with_state(self, columns: Mapping[str, str]) -> Self:
         """Return the query with hidden columns that keep the state of a unit."""
         return replace(self, state=tuple(columns.items()))
@@ -90,15 +124,16 @@ class JoinedGroupQuery(GroupingQuery, QueryOverBranches):
         """Return the query over other relations, with the hidden columns of units and of their state added."""
         return self.resolution.render(self.names(lead, others), self.state)
 
-    def render_units(self, lead: str, others: Mapping[str, str], names: Sequence[str]) -> str:
+    def render_units(self, lead: str, others: Mapping[str, str], names: Sequence[str], *, carried: str = "") -> str:
         """
         Return the query of the units of joined rows, one for each row that is grouped.
 
         :param lead: name of the relation to read in place of the upstream that leads.
         :param others: the relations to read in place of those that are read whole, by their names.
         :param names: the names of the unit columns.
+        :param carried: the name of a column of the lead that is passed on beside them; empty for none.
         """
-        return self.resolution.render_units(self.names(lead, others), names)
+        return self.resolution.render_units(self.names(lead, others), names, carried)
 
     def render_slice(self, lead: str, others: Mapping[str, str], touched: str, names: Sequence[str]) -> str:
         """

@@ -22,6 +22,7 @@ from sqlglot.tokenizer_core import Token
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.definition_change import DefinitionChange
 from airflow_backfill_provider.core.job.keep import Keep
 from airflow_backfill_provider.core.job.sql import RELATION, quote
 from airflow_backfill_provider.shapes.columns import possible_columns
@@ -43,6 +44,7 @@ from airflow_backfill_provider.shapes.levels import Level, LevelRules, query_lev
 from airflow_backfill_provider.shapes.queries import OF_ROWS, QueryLineage, ShapedQuery, Units
 from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.row.determined import expressions_without
+from airflow_backfill_provider.shapes.row.difference import difference_of_rows
 from airflow_backfill_provider.shapes.row.lineage import query_lineage
 
 HIDDEN_KEY_PREFIX = "__key_"
@@ -210,6 +212,11 @@ class RowQuery(ShapedQuery):
     def decided_by_unit(self, wanted: Collection[str], key: Sequence[str], available: Sequence[str]) -> Collection[str]:
         """Return those of some columns of the view that the key decides."""
         return self.decided_by_key(wanted, key, available)
+
+    def difference_to(self, other: ShapedQuery) -> DefinitionChange:
+        """Return how another query of rows differs: by its condition, its columns, or in ways that only Spark sees."""
+        after = check_query(other.text)
+        return difference_of_rows((self.text, self.levels), (after.text, after.levels))
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """Return the origins of the view's columns, as far as the text shows them."""

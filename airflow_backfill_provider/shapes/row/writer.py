@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -102,28 +103,37 @@ class RowWriter(ViewWriter):
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
     ) -> None:
-        """Replace the changed and the chosen rows, as of the window's end."""
+        """Replace the changed rows, and those of a repair or of another filter, as of the window's end."""
         del since
         names, outputs, view = self._rows.key.names, self._key_outputs(), self._context.view
-        rows = repair.rows_to_write(self._context.spark, self._rows, barrier)
-        if self._rows.reader.loses_rows:
-            # A row that the upstream removes after its key was chosen could not be written again.
-            rows = rows.localCheckpoint(storageLevel=KEPT)
-        fresh = rows.select(*map(column, self._rows.columns))
-        touched = repair.keys_to_replace(
-            self._context.spark, self._rows, barrier, rows, view.table.read(), outputs
-        ).persist(KEPT)
-        try:
-            keys = touched
+        with self._rewritten(barrier) as (rows, touched):
+            fresh, keys = rows.select(*map(column, self._rows.columns)), touched
             if changes is not None:
                 by_key = self._by_key(changes)
-                # What a repair chose is read as of the window's end, so it has these changes.
+                # What was chosen is read as of the window's end, so it has these changes.
                 others = without_keys(by_key, touched, names)
                 fresh = fresh.unionAll(new_images(self._rows, others))
                 keys = touched.unionAll(by_key.select(*map(column, names)))
             view.replace_units(self._written(fresh), keys, outputs, REPAIR, identity, barrier)
+
+    @contextmanager
+    def _rewritten(self, barrier: Barrier) -> Iterator[tuple[DataFrame, DataFrame]]:
+        """Return the rows to write beside the changes, and the view's key columns of those to replace."""
+        spark, view = self._context.spark, self._context.view.table.read()
+        rows = repair.rows_to_write(spark, self._rows, barrier)
+        if self._rows.reader.loses_rows:
+            # A row that the upstream removes after its key was chosen could not be written again.
+            rows = rows.localCheckpoint(storageLevel=KEPT)
+        of_filter = barrier.filter_change is not None
+        if of_filter:
+            # These are few, and to find them takes a pass over the upstream.
+            rows = rows.persist(KEPT)
+        touched = repair.keys_to_replace(spark, self._rows, barrier, rows, view, self._key_outputs())
+        kept = rows if of_filter else touched.persist(KEPT)
+        try:
+            yield rows, touched
         finally:
-            touched.unpersist()
+            kept.unpersist()
 
     def _by_key(self, changes: Changes) -> DataFrame:
         """Return the net changes of the view per key, without those that leave nothing."""

@@ -18,3 +18,8 @@ class DeltaUpstream(CatalogTableUpstream):
 
     kind: ClassVar[str] = "delta"
     has_versions: ClassVar[bool] = True
+
+    @property
+    def keeps_all_columns(self) -> bool:
+        """The table and its change data feed have whole rows."""
+        return True

@@ -94,9 +94,9 @@ class ArrangementReader(HistoryReader):
         self._table.compact(plan)
 
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
-        """Return the arrangement's rows; as of its start, those of its base."""
-        start = self._context.settings.start
-        if start is not None and barrier.chunk_offset == start.offset:
+        """Return the arrangement's rows; as of its start, those of its base, unless their units depend on others."""
+        start, depends = self._context.settings.start, bool(self._context.job_rows.others)
+        if start is not None and barrier.chunk_offset == start.offset and not depends:
             return nullcontext(self._table.base_chunk(ranges))
         return self._table.chunk(barrier, ranges)
 
@@ -105,7 +105,10 @@ class ArrangementReader(HistoryReader):
         if not is_duplicate_key(error):
             return None
         job_rows = self._context.job_rows
-        rows = self._context.rows_at(barrier.chunk_offset)
+        if job_rows.others:
+            rows = job_rows.at_ends(barrier).at(barrier.chunk_offset)
+        else:
+            rows = self._context.rows_at(barrier.chunk_offset)
         return CheckedChunk(
             job_rows=job_rows, selected=rows.filter(without_data_skipping(in_any(job_rows.scan, ranges)))
         )

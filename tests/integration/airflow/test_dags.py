@@ -217,6 +217,20 @@ def test_a_view_is_rebuilt_while_it_serves_and_the_rebuild_is_undone(orders: Ord
 
 
 @pytest.mark.exhaustive
+def test_a_view_follows_a_changed_query_from_the_trigger_form(orders: Orders, environment, run_dag, tmp_path):
+    place = {"name": "changed_orders", "materialized_view": str(tmp_path / "changed orders"), "rate_limit": None}
+    orders.define(**place)
+    assert run_dag("backfill_scheduled").state == "success"
+    former = orders.view()
+    orders.define(**place, query="SELECT order_id, amount * 100 AS cents FROM upstream WHERE amount > 2")
+
+    assert run_dag("backfill_rebuild", {"action": "change"}).state == "success"
+    assert orders.view() == former
+    assert run_dag("backfill_scheduled").state == "success"
+    assert orders.view() == {order: cents for order, cents in former.items() if cents > 200}
+
+
+@pytest.mark.exhaustive
 def test_a_view_is_compacted_at_night_and_its_epochs_go_on(orders: Orders, environment, run_dag, tmp_path):
     # Of two assets with one name Airflow lets only one be active.
     orders.define(name="compacted_orders", materialized_view=str(tmp_path / "compacted orders"))

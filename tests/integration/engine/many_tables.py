@@ -80,6 +80,10 @@ class ManyTables(Lakehouse):
 
     def assert_query(self) -> None:
         """Compare the view with the query over the tables as they are now."""
+        self.assert_equals_query(self.over_tables())
+
+    def over_tables(self) -> str:
+        """Return the job's query over the tables as they are now."""
         assert self.job is not None
         names = "|".join(self.job.upstreams or ())
-        self.assert_equals_query(self.named(re.sub(rf"\b(FROM|JOIN) ({names})\b", r"\1 {\2}", self.job.query)))
+        return self.named(re.sub(rf"\b(FROM|JOIN) ({names})\b", r"\1 {\2}", self.job.query))

@@ -18,6 +18,7 @@ from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, view_properties
 from tests.dying import Died
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +45,7 @@ def change(lake: Lakehouse) -> None:
     lake.sql("DELETE FROM {upstream} WHERE id = 5")
 
 
-@pytest.mark.parametrize("how", ["in place", "copied"])
+@pytest.mark.parametrize("how", ["in place", exhaustive("copied")])
 def test_an_existing_table_becomes_the_view_and_follows_the_upstream_from_as_of(numbers: Lakehouse, how: str) -> None:
     """I1, from the first epoch on: every vnode is Completed as of ``as_of``, and the changes after it are applied."""
     fields = nightly(numbers, how)

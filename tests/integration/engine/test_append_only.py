@@ -65,6 +65,7 @@ def upstream_ids(events: Lakehouse) -> list[int]:
     return sorted(row["id"] for row in events.sql("SELECT id FROM {upstream}").collect())
 
 
+@pytest.mark.exhaustive
 def test_the_past_is_read_in_bounded_epochs_and_rows_that_come_meanwhile_once(events: Lakehouse) -> None:
     """I1 to I4: cuts inside of files."""
     create(events, rate_limit=24)
@@ -178,6 +179,7 @@ def test_two_task_runs_share_the_splits(events: Lakehouse) -> None:
     assert ids(events) == upstream_ids(events)
 
 
+@pytest.mark.exhaustive
 def test_attempts_that_died_leave_every_row_once(events: Lakehouse) -> None:
     """I2."""
     create(events, rate_limit=35)
@@ -251,6 +253,7 @@ def test_values_are_those_of_deltas_own_scan(lakehouse: Lakehouse) -> None:
     lakehouse.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_warm_engine_reads_the_files_of_a_table(spark_remote: str, events: Lakehouse) -> None:
     """I1: Spark Connect refuses some plans that Spark takes."""
     create(events)
@@ -330,6 +333,7 @@ def test_a_table_that_is_made_anew_is_refused(events: Lakehouse) -> None:
         events.epoch()
 
 
+@pytest.mark.exhaustive
 def test_wrong_statistics_do_not_lose_rows(events: Lakehouse) -> None:
     """I6: a file has more rows than the log says."""
     create(events)

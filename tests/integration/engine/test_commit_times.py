@@ -79,6 +79,7 @@ def test_versions_are_found_by_time_as_delta_finds_them(lakehouse: Lakehouse, hi
         compare(lakehouse, table, draw.choice(times) + draw.randrange(-2, VERSIONS), VERSIONS - 1)
 
 
+@pytest.mark.exhaustive
 def test_timestamps_in_commits_count_from_where_they_begin(lakehouse: Lakehouse) -> None:
     """Before, the files' times count; both may contradict each other."""
     table = make(lakehouse)

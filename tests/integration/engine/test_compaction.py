@@ -172,6 +172,7 @@ def test_rows_that_deletion_vectors_hide_are_purged(numbers: Lakehouse):
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_another_view_at_the_path_is_left_alone(numbers: Lakehouse):
     numbers.create(rate_limit=40)
     numbers.epoch()

@@ -29,6 +29,7 @@ def damage(folder: str) -> None:
             file.write_bytes(b"no Parquet at all" * 20)
 
 
+@pytest.mark.exhaustive
 def test_a_damaged_data_file_of_the_upstream_is_named(numbers: Lakehouse) -> None:
     numbers.create()
     barrier = numbers.inject()

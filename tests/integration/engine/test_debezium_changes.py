@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from tests.debezium_events import (
     row,
     rows_of,
 )
-from tests.variants import exhaustive, mostly_exhaustive_combinations
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -60,13 +59,9 @@ def applied(rows: Mapping[Key, Row], changes: list[dict[str, Any]]) -> dict[Key,
     return after
 
 
-@pytest.mark.parametrize(
-    ("kind", "seed"),
-    mostly_exhaustive_combinations(
-        itertools.product([EventTable, FlattenedEventTable], range(1, 20)),
-        [(EventTable, 1)],
-    ),
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", [EventTable, FlattenedEventTable])
+@pytest.mark.parametrize("seed", range(1, 20))
 def test_changes_lead_from_rows_to_rows(spark: SparkSession, lake: Path, kind: type[EventTable], seed: int) -> None:
     table = kind(str(lake / "events"), COLUMNS, KEY)
     table.create()

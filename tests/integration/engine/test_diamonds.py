@@ -40,6 +40,7 @@ def assert_of_one_version(joined: Lakehouse, version: int) -> None:
     joined.assert_equals_query(JOIN.format(**sides))
 
 
+@pytest.mark.exhaustive
 def test_a_join_of_two_views_of_a_table_has_one_version_of_it(orders: Lakehouse) -> None:
     """I1: also while one view is ahead of the other; and it goes on once they have met."""
     big, named, joined = (beside(orders, name) for name in ("big", "named", "joined"))

@@ -91,6 +91,7 @@ def test_a_file_that_vanished_before_it_was_read_is_refused(jsons: Landing) -> N
         jsons.house.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_file_may_be_removed_after_it_was_read(jsons: Landing) -> None:
     jsons.create()
     jsons.house.finish()

@@ -68,17 +68,17 @@ def test_a_view_that_is_computed_whole_follows_the_upstream_through_changes_and_
     """I1 and I2, without a change feed, for queries that no other shape accepts."""
     settings = orders.create(query=query, refresh="full")
     assert (settings.shape, settings.strategy) == ("full", "snapshot")
-    orders.sql("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
+    orders.change("UPDATE {upstream} SET customer = 'c1' WHERE id IN (7, 8)")
     orders.finish()
     orders.assert_equals_query(truth(query))
     before = view_id(orders)
-    orders.sql("DELETE FROM {upstream} WHERE customer = 'c2'")
-    orders.sql("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
+    orders.change("DELETE FROM {upstream} WHERE customer = 'c2'")
+    orders.change("UPDATE {upstream} SET customer = NULL, amount = 9 WHERE id IN (1, 3)")
     die_at_each(orders, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT)
     orders.epoch()
     orders.assert_equals_query(truth(query))
     orders.assert_truth()
-    orders.sql("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2), (91, NULL, NULL, NULL)")
+    orders.change("INSERT INTO {upstream} VALUES (90, 'new', 'p1', 2), (91, NULL, NULL, NULL)")
     orders.epoch()
     orders.assert_equals_query(truth(query))
     assert orders.epoch() is None
@@ -92,7 +92,7 @@ def test_only_the_rows_that_differ_are_written_to_a_view_with_a_change_feed_and_
     """Readers of the view's changes see no row that stays as it is; a repair mends whatever was written."""
     orders.create(query=ROLLUP, refresh="full", table_properties={"delta.enableChangeDataFeed": "true"})
     orders.finish()
-    orders.sql("UPDATE {upstream} SET amount = amount + 1 WHERE id = 5")
+    orders.change("UPDATE {upstream} SET amount = amount + 1 WHERE id = 5")
     commit = orders.epoch()
     assert commit is not None
     orders.assert_equals_query(truth(ROLLUP))

@@ -28,11 +28,11 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
 
 
 def spoil(numbers: Lakehouse, *ids: int) -> None:
-    numbers.sql(f"UPDATE {{upstream}} SET part = 0 WHERE id IN ({', '.join(map(str, ids))})")
+    numbers.change(f"UPDATE {{upstream}} SET part = 0 WHERE id IN ({', '.join(map(str, ids))})")
 
 
 def heal(numbers: Lakehouse) -> None:
-    numbers.sql("UPDATE {upstream} SET part = 2 WHERE part = 0")
+    numbers.change("UPDATE {upstream} SET part = 2 WHERE part = 0")
 
 
 def refused(numbers: Lakehouse, error: type[errors.BackfillError], most: int = 9) -> errors.BackfillError:
@@ -70,11 +70,11 @@ def test_a_row_of_a_later_chunk_is_corrected_while_other_rows_change(numbers: La
     """The changes of the same window are applied by then, and stay."""
     incarnation = numbers.create(rate_limit=4, strategy=strategy, query=HALVES).incarnation
     numbers.epoch()
-    numbers.sql("UPDATE {upstream} SET name = 'changed'")
+    numbers.change("UPDATE {upstream} SET name = 'changed'")
     spoil(numbers, *(set(range(9)) - {row["id"] for row in numbers.view().collect()}))
     refused(numbers, errors.QueryFailedError)
     heal(numbers)
-    numbers.sql("DELETE FROM {upstream} WHERE id IN (0, 8)")
+    numbers.change("DELETE FROM {upstream} WHERE id IN (0, 8)")
     finish(numbers, incarnation)
 
 
@@ -84,7 +84,7 @@ def test_a_row_of_a_finished_view_is_corrected(numbers: Lakehouse, strategy: str
     incarnation = numbers.create(strategy=strategy, query=HALVES).incarnation
     numbers.finish()
     spoil(numbers, 3)
-    numbers.sql("INSERT INTO {upstream} VALUES (20, 'new', 1)")
+    numbers.change("INSERT INTO {upstream} VALUES (20, 'new', 1)")
     refused(numbers, errors.QueryFailedError)
     refused(numbers, errors.QueryFailedError)
     heal(numbers)
@@ -134,9 +134,9 @@ def test_duplicates_in_a_chunk_are_removed(numbers: Lakehouse, monkeypatch: pyte
     monkeypatch.setattr(spark_engine, "CHECKED_AT_CREATION", 4)
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle").incarnation
     numbers.epoch()
-    numbers.sql("INSERT INTO {upstream} VALUES (6, 'again', 1)")
+    numbers.change("INSERT INTO {upstream} VALUES (6, 'again', 1)")
     refused(numbers, errors.DuplicateKeyError)
-    numbers.sql("DELETE FROM {upstream} WHERE id = 6 AND name = 'again'")
+    numbers.change("DELETE FROM {upstream} WHERE id = 6 AND name = 'again'")
     finish(numbers, incarnation)
 
 
@@ -147,9 +147,9 @@ def test_duplicates_that_only_the_arrangement_has_are_removed(numbers: Lakehouse
     incarnation = numbers.create(rate_limit=2, strategy="arrangement").incarnation
     numbers.epoch()
     number = last_vnode(numbers)
-    numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'again', 1)")
+    numbers.change(f"INSERT INTO {{upstream}} VALUES ({number}, 'again', 1)")
     refused(numbers, errors.DuplicateKeyError)
-    numbers.sql(f"DELETE FROM {{upstream}} WHERE id = {number} AND name NOT LIKE '{kept}%'")
+    numbers.change(f"DELETE FROM {{upstream}} WHERE id = {number} AND name NOT LIKE '{kept}%'")
     finish(numbers, incarnation)
 
 
@@ -158,7 +158,7 @@ def last_vnode(numbers: Lakehouse) -> int:
     return int(rows.head()["id"])
 
 
-@pytest.mark.parametrize("point", [CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.BEFORE_GIVING_UP])
+@pytest.mark.parametrize("point", [exhaustive(CrashPoint.AFTER_CHUNK_FENCE), CrashPoint.BEFORE_GIVING_UP])
 def test_giving_up_that_died_is_completed(numbers: Lakehouse, point: CrashPoint) -> None:
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle", query=HALVES).incarnation
     numbers.epoch()

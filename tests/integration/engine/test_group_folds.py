@@ -166,6 +166,7 @@ def test_what_cannot_be_folded_is_computed_anew(orders: Lakehouse, query: str) -
     assert not orders.create(query=query).state_columns
 
 
+@pytest.mark.exhaustive
 def test_epochs_that_compute_the_whole_view_and_those_that_fold_take_turns(
     orders: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

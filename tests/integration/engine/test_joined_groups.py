@@ -78,6 +78,7 @@ def test_a_fold_over_a_star_follows_every_table_of_it(shop: StarShop) -> None:
     _assert_that_a_key_that_is_there_twice_is_refused(shop, "orders", "(3, 1, 1, 2000)", "amount = 2000")
 
 
+@pytest.mark.exhaustive
 def test_groups_over_a_star_are_computed_anew_and_repaired(shop: StarShop) -> None:
     """I6 and I7: a repair names groups, joins the changes of a dimension, and computes both from the joined rows."""
     shop.fill(*TABLES)

@@ -74,7 +74,8 @@ def rows(spark: SparkSession) -> SparkSession:
     return session
 
 
-@pytest.mark.parametrize("translate", [epoch_errors, exhaustive(comparison_errors)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])
 def test_no_expression_quotes_a_row(rows: SparkSession, caplog: pytest.LogCaptureFixture, translate: Translate) -> None:
     caplog.set_level(logging.DEBUG, "airflow_backfill_provider")
     raised = [error for error in (failure_of(rows, expression, translate) for expression in EXPRESSIONS) if error]

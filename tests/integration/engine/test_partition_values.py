@@ -59,6 +59,7 @@ def test_an_empty_partition_value_is_null_in_every_epoch(lakehouse: Lakehouse, k
     lakehouse.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_compaction_that_reads_timestamps_in_another_zone_is_refused(lakehouse: Lakehouse) -> None:
     """I6: no change tells that the rows have another key, so the view would keep the old ones."""
     lakehouse.sql(

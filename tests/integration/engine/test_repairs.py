@@ -29,9 +29,9 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
     lakehouse.sql("UPDATE {view} SET name = 'wrong' WHERE id IN (1, 2)")
     lakehouse.sql("INSERT INTO {view} VALUES (3, 'twice'), (70, 'stray'), (71, 'stray')")
     lakehouse.sql("DELETE FROM {view} WHERE id = 4")
-    lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id IN (2, 5)")
-    lakehouse.sql("DELETE FROM {upstream} WHERE id = 6")
-    lakehouse.sql("INSERT INTO {upstream} VALUES (30, 'new'), (71, 'not stray')")
+    lakehouse.change("UPDATE {upstream} SET name = 'changed' WHERE id IN (2, 5)")
+    lakehouse.change("DELETE FROM {upstream} WHERE id = 6")
+    lakehouse.change("INSERT INTO {upstream} VALUES (30, 'new'), (71, 'not stray')")
     return lakehouse
 
 
@@ -84,7 +84,7 @@ def test_a_repair_dies_before_and_after_its_commit_and_a_zombie_wakes_up(numbers
             numbers.run(barrier, other)
     crash_points.install(None)
     numbers.run(barrier, other)
-    numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id IN (1, 7)")
+    numbers.change("UPDATE {upstream} SET name = 'later' WHERE id IN (1, 7)")
     following = numbers.inject()
     assert following is not None
     numbers.run(following, other)

@@ -42,6 +42,7 @@ def put_back(lake: Lakehouse) -> JobSettings:
     return revert.put_back(lake.backfill.store, engine=lambda: lake.engine, requested_by="tester")
 
 
+@pytest.mark.exhaustive
 def test_readers_see_the_former_view_fresh_and_whole_until_the_latter_takes_its_place(served: Lakehouse) -> None:
     """Each version of the view, before, during and after, is one of both queries as of a version of the upstream."""
     first = served.backfill.store.settings()

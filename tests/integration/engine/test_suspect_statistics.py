@@ -170,6 +170,7 @@ def test_wrong_statistics_of_a_column_that_the_query_filters_by_hide_no_row(
     lakehouse.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse: Lakehouse) -> None:
     write(lakehouse, numbers(1, 10))
     restate(lakehouse, bounds(1, 2))

@@ -6,7 +6,6 @@ import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamSchemaChangedError
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -69,10 +68,8 @@ def test_a_table_with_the_feature_is_backfilled(lakehouse: Lakehouse, feature: s
     lakehouse.assert_equals_query("SELECT id, `amount€` * 2 AS amount, at, tags FROM {upstream} WHERE id % 7 <> 0")
 
 
-@pytest.mark.parametrize(
-    "before",
-    [exhaustive(""), "UPDATE {upstream} SET name = 'b' WHERE id = 2"],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("before", ["", "UPDATE {upstream} SET name = 'b' WHERE id = 2"])
 def test_a_column_that_was_renamed_and_renamed_back_in_one_window(lakehouse: Lakehouse, before: str) -> None:
     """The rename was refused and taken back; meanwhile rows changed under the other name."""
     lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})

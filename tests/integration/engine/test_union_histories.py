@@ -37,7 +37,7 @@ POINTS = (
 @pytest.mark.parametrize("query", [SALES, ALL_SALES, SELF, STEPS], ids=["sales", "all", "self", "steps"])
 def test_the_view_follows_all_tables(lakehouse: Lakehouse, query: str, seed: int) -> None:
     """Chunks, throttles, waiting changes, windows of several commits, repairs; an attempt may die at any point."""
-    shops = Shops(lakehouse.spark, lakehouse.folder)
+    shops = Shops.of(lakehouse)
     history = History(shops, seed)
     random = history.random
     shops.define_sales(query, rate_limit=random.choice([7, 11, 40]), parallelism=random.choice([1, 2]))

@@ -69,14 +69,14 @@ def assert_read_units_are_right(lake: Lakehouse, query: str, units: list[str]) -
 
 def change(lake: Lakehouse, random: Random, epoch: int) -> None:
     """Move rows between groups, let groups vanish and come back, and make new ones."""
-    lake.sql(
+    lake.change(
         f"UPDATE {{upstream}} SET customer = CASE WHEN customer = 'big' THEN 'c{random.randint(1, 9)}' ELSE 'big' END, "
         f"amount = {random.randint(0, 4)} WHERE id % 11 = {random.randint(0, 10)}"
     )
     if epoch % 2:
-        lake.sql(f"UPDATE {{upstream}} SET customer = NULL WHERE id % 13 = {random.randint(0, 12)}")
-        lake.sql(f"DELETE FROM {{upstream}} WHERE customer = 'c{random.randint(1, 9)}'")
-    lake.sql(f"INSERT INTO {{upstream}} {ROWS} FROM range({100 * epoch}, {100 * epoch + 5})")
+        lake.change(f"UPDATE {{upstream}} SET customer = NULL WHERE id % 13 = {random.randint(0, 12)}")
+        lake.change(f"DELETE FROM {{upstream}} WHERE customer = 'c{random.randint(1, 9)}'")
+    lake.change(f"INSERT INTO {{upstream}} {ROWS} FROM range({100 * epoch}, {100 * epoch + 5})")
 
 
 POINTS = (

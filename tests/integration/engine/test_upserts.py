@@ -203,6 +203,7 @@ def test_an_incomplete_row_is_refused(log: Log, row: dict[str, Any], message: st
     assert log.rows() == [("b", "n", 1)]
 
 
+@pytest.mark.exhaustive
 def test_a_table_in_which_rows_are_changed_is_refused(log: Log) -> None:
     log.land(upsert("a", 1), upsert("b", 2))
     log.create()

@@ -122,6 +122,7 @@ def test_every_damage_of_a_finished_view_is_found(lakehouse: Lakehouse) -> None:
     assert (outcome.expected_rows, outcome.found_rows, len(outcome.keys)) == (40, 0, 40)
 
 
+@pytest.mark.exhaustive
 def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None:
     """I1 under both strategies: a row after the position, or of a vnode that has not started, is unexpected."""
     fill(lakehouse)
@@ -143,7 +144,7 @@ def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
         query="SELECT id, customer AS who FROM upstream",
     )
     for _ in range(2):
-        lakehouse.sql("UPDATE {upstream} SET customer = concat('c', (id + 1) % 7) WHERE id % 5 = 0")
+        lakehouse.change("UPDATE {upstream} SET customer = concat('c', (id + 1) % 7) WHERE id % 5 = 0")
         lakehouse.epoch()
         assert verify(lakehouse).equal
     there = {row["id"] for row in lakehouse.view().collect()}
@@ -209,7 +210,7 @@ def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_a
     lakehouse.create(rate_limit=10, strategy="no_shuffle", visibility="on_finish", query="SELECT id, a FROM upstream")
     for name in ("first", "second"):
         lakehouse.epoch()
-        lakehouse.sql(f"UPDATE {{upstream}} SET a = '{name}' WHERE id % 2 = 0")
+        lakehouse.change(f"UPDATE {{upstream}} SET a = '{name}' WHERE id % 2 = 0")
         assert verify(lakehouse).equal
     lakehouse.epoch()
     lakehouse.sql("INSERT INTO {upstream} (id, a) SELECT id + 40, 'late' FROM range(5)")
@@ -227,7 +228,7 @@ def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> 
     fill(lakehouse)
     lakehouse.create(rate_limit=10)
     lakehouse.epoch()
-    lakehouse.sql("UPDATE {upstream} SET a = 'changed' WHERE id % 2 = 0")
+    lakehouse.change("UPDATE {upstream} SET a = 'changed' WHERE id % 2 = 0")
     barrier = lakehouse.inject()
     assert barrier is not None
     for point in (CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT):
@@ -313,7 +314,7 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
     fill(lakehouse)
     lakehouse.create(rate_limit=15, query="SELECT id, a FROM upstream WHERE id % 2 = 0")
     lakehouse.epoch()
-    lakehouse.sql("UPDATE {upstream} SET a = 'changed' WHERE id % 3 = 0")
+    lakehouse.change("UPDATE {upstream} SET a = 'changed' WHERE id % 3 = 0")
     barrier = lakehouse.inject()
     assert barrier is not None
     if paused:
@@ -334,8 +335,6 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
     # The first one is committed as it was pinned; the second one repairs.
     assert (redone.equal, redone.pinned.epoch, ran) == (True, 3, [2, 3])
     assert repairs.repair_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
-    lakehouse.finish()
-    lakehouse.assert_truth()
 
 
 def _no_engine() -> SparkEngine:

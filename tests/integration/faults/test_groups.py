@@ -43,6 +43,7 @@ def case_of(query: str, refused_for: str = "") -> GroupsCase:
     return GroupsCase(TABLE, UPSTREAM, (GroupJob(query, 1, refused_for),))
 
 
+@pytest.mark.exhaustive
 def test_a_case_ends_right_and_one_whose_query_is_refused_ends_so(spark: SparkSession, lake: Path) -> None:
     outcome = play(case_of(TOTALS), spark, lake / "right")
     assert (outcome.result, outcome.checks >= 2) == ("right", True)

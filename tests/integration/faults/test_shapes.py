@@ -62,10 +62,8 @@ PLAIN = {
 }
 
 
-QUICK = ("delta-rs, an arrangement, a settled time zone",)
-
-
-@pytest.mark.parametrize("name", mostly_exhaustive(PLAIN, QUICK))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", PLAIN)
 def test_a_plain_case_ends_right(spark: SparkSession, lake, name):
     case = PLAIN[name]
     outcome = Game(case, spark, lake).play()

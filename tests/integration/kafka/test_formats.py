@@ -108,6 +108,7 @@ def connection_to(port: int) -> str:
     return json.dumps({"conn_type": "http", "host": "127.0.0.1", "port": port})
 
 
+@pytest.mark.exhaustive
 def test_a_registry_that_does_not_answer_makes_no_record_a_dead_letter(
     orders: TopicOfOrders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_watch_sees_new_records_and_a_topic_that_is_made_anew(orders: TopicOfO
     assert watch.look()[1] != topic
 
 
+@pytest.mark.exhaustive
 def test_offsets_at_an_instant_never_go_back_behind_what_was_read(orders: TopicOfOrders) -> None:
     """I3: producers set timestamps, so a younger record may lie before an older one. None is read twice."""
     orders.kafka.create_topic(orders.topic, 2)

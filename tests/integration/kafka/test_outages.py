@@ -81,6 +81,7 @@ def test_a_leader_that_dies_during_an_epoch_is_replaced(
         assert orders.rows() == sorted((split, n, str(n)) for split in range(2) for n in range(20))
 
 
+@pytest.mark.exhaustive
 def test_records_that_are_larger_than_a_fetch_are_read(orders: TopicOfOrders, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits are for batches; a record that is larger comes alone."""
     monkeypatch.setenv(

@@ -78,6 +78,7 @@ def test_rows_of_compacted_records_are_counted_and_all_others_compared(orders: T
     orders.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_row_that_the_topic_never_had_is_a_difference(orders: TopicOfOrders) -> None:
     """Without compaction a gap explains nothing; retention explains only what lies before the oldest record."""
     orders.kafka.create_topic(orders.topic)

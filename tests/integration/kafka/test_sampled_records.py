@@ -98,6 +98,7 @@ def test_wide_records_are_handed_over_few_at_a_time_however_well_they_compress(
     assert records_at_once(Topic(cluster, "no such topic"), [SplitRange(1, 0, 32)]) == 32
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_an_instant_among_unordered_timestamps_reads_no_record_twice(orders: TopicOfOrders) -> None:
     """I1 and I3: producers set timestamps, so a later instant may be an earlier offset in a partition."""

@@ -29,6 +29,7 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
+@pytest.mark.exhaustive
 def test_a_timestamp_in_microseconds_stops_neither_epochs_nor_the_status(orders: TopicOfOrders) -> None:
     """I4: it is in the year 57,000, and the query does not use it."""
     orders.kafka.create_topic(orders.topic, **ANY_TIME)
@@ -48,7 +49,8 @@ def test_a_timestamp_in_microseconds_stops_neither_epochs_nor_the_status(orders:
     orders.assert_truth()
 
 
-@pytest.mark.parametrize("unreadable", ["fail", exhaustive("dead_letter")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("unreadable", ["fail", "dead_letter"])
 def test_a_timestamp_beyond_the_calendar_is_unreadable(orders: TopicOfOrders, unreadable: str) -> None:
     """I6: no other program could read it in the view."""
     orders.kafka.create_topic(orders.topic, **ANY_TIME)

@@ -209,6 +209,7 @@ def test_the_databases_key_is_held_against_the_events_key(events: EventShop) -> 
         events.create(debezium={"key": ["paid_at"]})
 
 
+@pytest.mark.exhaustive
 def test_a_snapshot_of_the_events_needs_no_database(events: EventShop) -> None:
     events.begin(fill=20)
     events.run_sql("UPDATE orders SET price = 0 WHERE id = 3")

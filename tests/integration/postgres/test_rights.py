@@ -64,6 +64,7 @@ def test_a_login_that_may_only_read_is_refused_with_each_statement_to_run(reader
     reader.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_columns_that_a_job_does_not_use_need_no_right(reader: Shop) -> None:
     """SELECT on single columns is enough; the one that is missing is named with the statement."""
     reader.run_sql(

@@ -31,6 +31,7 @@ def assert_equal(shop: Shop) -> None:
     assert shop.rows("id", "name", "price") == shop.table("SELECT id, name, price FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_truncate_removes_all_rows_whenever_it_comes(shop: Shop) -> None:
     """Of rows in the view, of rows that were read ahead, and of the same keys again in one transaction."""
     shop.run_sql(ORDERS)

@@ -63,7 +63,8 @@ def test_a_backfill_is_complete(lakehouse: BucketLakehouse, fields: dict[str, ob
     assert lakehouse.backfill.status().finished
 
 
-@pytest.mark.parametrize("points", [AFTER_COMMITS, exhaustive(IN_A_BUCKET)], ids=len)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("points", [AFTER_COMMITS, IN_A_BUCKET], ids=len)
 def test_killed_at_points_one_after_another(
     spark_remote: str, lakehouse: BucketLakehouse, monkeypatch: pytest.MonkeyPatch, points: list[CrashPoint]
 ) -> None:
@@ -123,6 +124,7 @@ def test_spark_is_started_with_the_log_store(lakehouse: BucketLakehouse) -> None
     assert LOG_STORE in store.getDelegate(path).logStoreImpl().getClass().getName()
 
 
+@pytest.mark.exhaustive
 def test_a_creation_that_died_before_its_commit_is_done_again(lakehouse: BucketLakehouse) -> None:
     """I2: Spark writes a file without rows first, and takes a folder with one for a table."""
     lakehouse.create()

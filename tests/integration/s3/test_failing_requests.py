@@ -12,7 +12,6 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from tests.integration.s3.bucket import BucketLakehouse
 from tests.integration.s3.proxy import FailingProxy, Fault, Kind
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +56,8 @@ def epoch(lakehouse: BucketLakehouse) -> EpochCommit:
     raise AssertionError("three attempts failed")
 
 
-@pytest.mark.parametrize("faults", [SOME, exhaustive(FAULTS)], ids=["some", "all"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("faults", [SOME, FAULTS], ids=["some", "all"])
 def test_requests_that_fail_lose_and_repeat_nothing(
     spark: SparkSession, proxy: FailingProxy, tmp_path: Path, faults: Sequence[Fault]
 ) -> None:

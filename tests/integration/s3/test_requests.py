@@ -23,6 +23,7 @@ MOST = {"poll": 1, "idle injection": 6, "injection": 29, "epoch": 55, "epoch of 
 """How many requests a step may cost in a process that has run two before, on logs of a few commits."""
 
 
+@pytest.mark.exhaustive
 def test_few_requests(spark: SparkSession, proxy: FailingProxy, tmp_path: Path) -> None:
     lakehouse = BucketLakehouse(spark, proxy, tmp_path.name)
     lakehouse.make_upstream("id BIGINT, name STRING")

@@ -60,7 +60,7 @@ def test_each_command_is_in_the_help_with_a_description():
     work = "create run compact forget rebuild revert"
     steps = "plan status watch verify why pause resume throttle rescale repair cancel"
     set_up = "fetch_jars archive_classes build_log_store sample examples constraints"
-    assert {command.__name__ for command in commands} == {*work.split(), *steps.split(), *set_up.split()}
+    assert {command.__name__ for command in commands} == {*work.split(), "change", *steps.split(), *set_up.split()}
     assert [group.name for group in app.registered_groups] == ["engine"]
 
 

@@ -155,3 +155,15 @@ def test_an_invalid_job_beside_it_is_refused_before_anything_is_rebuilt(chain, f
     chain[0].write()
     fails(chain[0]("rebuild", "--downstream"), "broken.yaml", "vnode_count", "correct or move the file")
     assert incarnations(chain) == before
+
+
+def test_a_changed_query_names_the_jobs_that_get_the_difference(chain):
+    """They go on without a rebuild, unless the columns that they read are others."""
+    first, *_ = chain
+    first.write(query="SELECT order_id, amount FROM upstream WHERE amount > 3")
+    assert first("change", "--dry-run").output.splitlines()[2:] == [
+        "small_orders: job second downstream gets the difference as changes",
+        "small_orders: job a_third downstream gets the difference as changes",
+    ]
+    first.write(query="SELECT order_id FROM upstream")
+    assert "small_orders: job second downstream has to be rebuilt, too" in first("change", "--dry-run").output

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import (
     BackfillError,

@@ -13,7 +13,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
+from airflow_backfill_provider.operators.job import (
+    ChangeBackfillOperator,
+    CreateBackfillJobOperator,
+    RebuildBackfillOperator,
+)
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.builders import NOW
 from tests.plain_engine import CountingEngine
@@ -136,3 +140,27 @@ def test_a_refused_definition_leaves_no_record_and_that_of_a_created_job_stays(o
     with pytest.raises(AirflowFailException, match="query: no"):
         RebuildBackfillOperator(task_id="rebuild", job=orders.definition).execute(context("rebuild"))
     assert records.read("rebuild") is not None
+
+
+@pytest.mark.slow
+def test_a_changed_query_is_checked_by_spark_once_and_waits_for_the_next_epoch(created: Lake, spark: StandInSpark):
+    created.finish()
+    changed = {**created.definition, "query": f"{created.backfill.job.query} WHERE amount > 3"}
+
+    summaries = [ChangeBackfillOperator(task_id="change", job=changed).execute(context("change")) for _ in range(2)]
+
+    assert [call[:2] for call in spark.submitted] == [["backfill_job.py", "change"]]
+    assert summaries[0] == summaries[1]
+    assert created.backfill.store.settings().job["query"] == changed["query"]
+
+
+@pytest.mark.slow
+def test_what_only_a_rebuild_can_change_is_refused_without_spark(created: Lake, spark: StandInSpark):
+    created.finish()
+
+    with pytest.raises(AirflowFailException, match="another vnode_count; rebuild the job instead"):
+        ChangeBackfillOperator(task_id="change", job={**created.definition, "vnode_count": 8}).execute(
+            context("change")
+        )
+
+    assert spark.submitted == []

@@ -6,8 +6,9 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Mutation, PinnedRange, PinnedRead, Repair
+from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedRange, PinnedRead
 from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.repair import PARTIAL_REPAIR, Repair
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.job.requester import Requester
@@ -133,7 +134,7 @@ def test_new_records_are_those_that_no_barrier_of_the_incarnation_has():
     ]
     inputs = begun(history=history)
     assert [new.sequence for new in inputs.new_records] == [3, 4, 5]
-    assert inputs.repair == Repair(vnodes=(1, 3), keys=(("7",),))
+    assert inputs.rewrite.repair == Repair(vnodes=(1, 3), keys=(("7",),))
     assert inputs.settings.paused
 
 

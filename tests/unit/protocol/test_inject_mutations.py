@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR, Mutation
+from airflow_backfill_provider.core.epoch.barrier import Mutation
+from airflow_backfill_provider.core.epoch.repair import PARTIAL_REPAIR
 from airflow_backfill_provider.jobs import mutations
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import TASK, minute, over

@@ -7,7 +7,7 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ViewColumn
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.kinds import shape_of

@@ -6,7 +6,8 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutation, Repair
+from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress

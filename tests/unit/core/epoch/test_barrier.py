@@ -15,10 +15,11 @@ from airflow_backfill_provider.core.epoch.barrier import (
     PinnedPart,
     PinnedRange,
     PinnedRead,
-    Repair,
 )
 from airflow_backfill_provider.core.epoch.failures import GivenUp
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.job.definition_change import FilterChange
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.refresh import PinnedRefresh
@@ -66,6 +67,11 @@ DECIDING = {
     "publishes": False,
     "older_offset": 0,
     "repair": [Repair(vnodes=(0,)), Repair(keys=(("0",),)), Repair(keys=((None,),))],
+    "filter_change": [
+        FilterChange(relation="upstream", before="a", after="b"),
+        FilterChange(relation="upstream", before="b", after="a"),
+        FilterChange(relation="upstream", before="a", after="b", types={"a": "boolean"}),
+    ],
 }
 NOT_DECIDING = {
     "rate_limit": [None, 0, 7],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import PinnedMutation, PinnedRange, PinnedRead, Repair
+from airflow_backfill_provider.core.epoch.barrier import PinnedMutation, PinnedRange, PinnedRead
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.giving_up import all_given_up, chunk_given_up, require_not_given_up
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.errors import EpochGivenUpError
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
 from tests.builders import NOW, barrier_of, commit_of, part_of, settings_of, window_of

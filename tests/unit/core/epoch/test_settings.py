@@ -6,7 +6,8 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Mutation, Repair
+from airflow_backfill_provider.core.epoch.barrier import Mutation
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
@@ -88,6 +89,18 @@ def test_the_definition_that_barriers_are_checked_against_is_exactly_what_decide
     assert len({settings.definition_digest, *(other.definition_digest for other in others)}) == 5
     edited = settings_of(job_of(rate_limit=7, parallelism=2), paused=True, incarnation="b2", sequence=9)
     assert edited.definition_digest == settings.definition_digest
+
+
+def test_a_changed_copy_of_settings_has_a_definition_and_a_scan_of_its_own():
+    """Both are kept once they were asked for, and they follow from the fields."""
+    settings = settings_of()
+    assert settings.definition is settings.definition
+    assert settings.scan == settings.scan
+    changed = settings.model_copy(update={"job": {**settings.job, "vnode_count": 8}})
+    assert (changed.definition.vnode_count, settings.definition.vnode_count) == (8, 4)
+    assert changed.scan != settings.scan
+    assert changed != settings
+    assert settings.model_copy() == settings
 
 
 def test_a_job_about_a_part_of_the_upstream_scans_that_part():

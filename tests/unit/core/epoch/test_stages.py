@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.epoch import crash_points
-from airflow_backfill_provider.core.epoch.barrier import Repair
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.stages import STAGES, StageKind, changes_stages, part_stages, stage_of
 from tests.builders import barrier_of
 

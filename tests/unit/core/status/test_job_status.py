@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import PARTIAL_REPAIR
+from airflow_backfill_provider.core.epoch.repair import PARTIAL_REPAIR
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted

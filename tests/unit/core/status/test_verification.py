@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core.epoch.barrier import Repair
+from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.scan.columns import OwnColumns
 from airflow_backfill_provider.core.scan.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.status.differences import (

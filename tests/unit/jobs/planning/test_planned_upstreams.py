@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.jobs.planning.plan import make_plan
 from airflow_backfill_provider.jobs.planning.plan_text import describe_plan
 from tests.several import shape_of_several
@@ -60,3 +63,24 @@ def test_a_view_that_is_computed_whole_reads_all_tables_whatever_changes(tmp_pat
     plan = make_plan(Shop(tmp_path, strategy="snapshot", refresh="full", query=query).backfill)
     assert plan.refresh_reads == "all rows of all upstreams, and no changes"
     assert [found.change for found in plan.upstreams.values()] == [None, None]
+
+
+TOTALS = (
+    "SELECT c.name, count(*) AS orders, sum(o.amount) AS total FROM orders AS o JOIN customers AS c "
+    "ON c.id = o.customer GROUP BY c.name"
+)
+
+
+def test_groups_over_a_join_that_readers_see_at_once_are_read_group_by_group(tmp_path):
+    """Auto takes the only strategy that can, and says why not the other one."""
+    plan = make_plan(Shop(tmp_path, strategy="auto", visibility="every_epoch", rate_limit=1, query=TOTALS).backfill)
+    assert (plan.strategy, plan.upstreams["customers"].rows) == ("arrangement", 2)
+    said = dict(describe_plan(plan).facts)
+    assert "visibility: a view of shape joined_groups has on_finish only under strategy snapshot" in said["strategy"]
+    assert make_plan(Shop(tmp_path / "other", strategy="auto", query=TOTALS).backfill).strategy == "snapshot"
+
+
+@pytest.mark.parametrize("fields", [{"strategy": "arrangement"}, {"strategy": "auto", "rate_limit": 1}])
+def test_groups_over_a_join_do_not_let_changes_wait_while_they_are_read_one_by_one(tmp_path, fields):
+    with pytest.raises(InvalidJobError, match="cannot wait under strategy arrangement; use .* every_epoch"):
+        make_plan(Shop(tmp_path, query=TOTALS, **fields).backfill)

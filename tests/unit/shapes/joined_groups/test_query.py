@@ -46,17 +46,54 @@ def test_groups_over_several_tables_have_a_shape_of_their_own():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"strategy": "arrangement"}, "strategy: arrangement cannot fill .* use auto, or snapshot"),
-        ({"strategy": "no_shuffle"}, "strategy: no_shuffle cannot fill .* use auto, or snapshot"),
-        ({"visibility": "every_epoch"}, "on_finish only; leave visibility out"),
-        ({"rate_limit": 10}, "rate_limit: .* one epoch that reads all of history"),
-        ({"parallelism": 2}, "parallelism: 2 task runs cannot write"),
+        ({"strategy": "no_shuffle"}, "strategy: no_shuffle cannot fill .* use auto, or arrangement, snapshot"),
+        ({"strategy": "snapshot", "visibility": "every_epoch"}, "on_finish only .*, or use strategy arrangement"),
+        ({"strategy": "snapshot", "rate_limit": 10}, "rate_limit: .* one epoch .*, or use strategy arrangement"),
+        ({"strategy": "snapshot", "parallelism": 2}, "parallelism: 2 task runs cannot write"),
+        ({"query": TOTALS, "rate_limit": 10}, "rate_limit: .* one epoch that reads all of history"),
+        ({"query": TOTALS, "visibility": "every_epoch"}, "on_finish only; leave visibility out"),
+        ({"query": f"SELECT count(*) AS n {JOINED}", "parallelism": 2}, "parallelism: 2 task runs cannot write"),
         ({"restrict_to": {"vnodes": [1]}}, "restrict_to.vnodes: a group has rows of several vnodes"),
     ],
 )
 def test_what_the_shape_cannot_do_is_refused(fields, message):
     with pytest.raises(InvalidJobError, match=message):
         job(**fields)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_read"),
+    [
+        (REVENUE, True),
+        (f"SELECT DISTINCT c.country, o.amount {JOINED}", True),
+        (f"SELECT o.id, rank() OVER (PARTITION BY c.country ORDER BY o.amount) AS n {JOINED}", True),
+        (f"WITH t AS ({REVENUE}) SELECT country FROM t WHERE total > 1", True),
+        (
+            "SELECT c.country, count(*) AS n FROM (SELECT * FROM orders) AS o JOIN customers AS c ON c.id = o.customer "
+            "GROUP BY c.country",
+            False,
+        ),
+        (f"SELECT country, count(*) AS n FROM (SELECT c.country, o.id {JOINED}) AS j GROUP BY country", False),
+        (f"{JOINED} |> AGGREGATE sum(o.amount) AS total GROUP BY c.country", False),
+        (f"SELECT count(*) AS n {JOINED}", False),
+        (TOTALS, False),
+        (ONCE, False),
+    ],
+)
+def test_groups_are_read_one_by_one_if_the_join_itself_groups(query, is_read):
+    """A row of the lead then tells its groups. A step before would have to pass it on; a union has several leads."""
+    assert check_joined_group_query(query).has_row_units is is_read
+    if is_read:
+        assert job(query, strategy="arrangement", visibility="every_epoch", rate_limit=10, parallelism=2)
+        return
+    with pytest.raises(InvalidJobError, match="strategy: arrangement .* use strategy snapshot, or auto|on_finish only"):
+        job(query, strategy="arrangement", visibility="every_epoch")
+
+
+def test_the_units_of_a_row_carry_it_along():
+    found = resolved(REVENUE)
+    text = found.render_units("l", {"customers": "d"}, ["unit"], carried="row")
+    assert one_line(text) == "SELECT (c.country) AS `unit`, `row` FROM `l` AS o JOIN `d` AS c ON c.id = o.customer"
 
 
 @pytest.mark.parametrize(

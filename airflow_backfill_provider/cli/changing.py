@@ -1,0 +1,77 @@
+"""Changes the query of a view from a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from airflow_backfill_provider.cli.jobs import user
+from airflow_backfill_provider.cli.rebuilding import jobs_downstream
+from airflow_backfill_provider.core.status.change_text import change_lines, done_line
+from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, propose_change
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.engine.spark_engine import SparkEngine
+
+
+def is_another(backfill: Backfill) -> bool:
+    """Return whether the job's file has another definition than its finished view."""
+    if not backfill.store.created():
+        return False
+    settings = backfill.settings()
+    if settings.finished_epoch is None or settings.cancelled or settings.successor is not None:
+        return False
+    created = settings.definition
+    return backfill.job.placed_like(created).definition() != created.definition()
+
+
+def described(backfill: Backfill) -> dict[str, object]:
+    """Return what the change of a job is, ready for JSON."""
+    proposed = propose_change(backfill.job, store=backfill.store, upstream=backfill.upstream)
+    return {
+        "name": backfill.job.name,
+        "change": {
+            "class": proposed.change.kind.value,
+            "reason": proposed.change.reason,
+            "needs_rebuild": bool(proposed.why_impossible()),
+            "why_rebuild": proposed.why_impossible(),
+            "upstream_rows": proposed.rows,
+        },
+    }
+
+
+def propose(file: Path, backfill: Backfill) -> ProposedChange:
+    """
+    Print what the change of a job is, what it costs, and which jobs read its view.
+
+    :param file: the job's file; those of the jobs downstream lie beside it.
+    :raises BackfillError: if the job has no view that could follow.
+    """
+    proposed = propose_change(backfill.job, store=backfill.store, upstream=backfill.upstream)
+    change, why = proposed.change, proposed.why_impossible()
+    for line in change_lines(change.kind, change.reason, why, proposed.rows):
+        typer.echo(f"{backfill.job.name}: {line}")
+    if change.kind.keeps_rows:
+        return proposed
+    for reader in jobs_downstream(file):
+        gets = "has to be rebuilt, too" if why else "gets the difference as changes"
+        typer.echo(f"{backfill.job.name}: job {reader.job.name} downstream {gets}")
+    return proposed
+
+
+def change_job(backfill: Backfill, proposed: ProposedChange, *, engine: Callable[[], SparkEngine]) -> None:
+    """
+    Make the change.
+
+    :raises InvalidJobError: if only a rebuild can make it.
+    :raises BackfillError: as :func:`~airflow_backfill_provider.jobs.changed_query.change_query`.
+    """
+    settings = change_query(
+        backfill.job, store=backfill.store, upstream=backfill.upstream, engine=engine, requested_by=user()
+    )
+    is_new = settings.sequence != proposed.settings.sequence
+    typer.echo(f"{backfill.job.name}: {done_line(proposed.change.kind) if is_new else 'the definition is in force'}")

@@ -1,0 +1,286 @@
+"""
+Change the query of a finished view: say what that costs, check the new definition, and record it.
+
+The record takes effect with the next barrier, like every change of the settings. That epoch writes what differs between
+the two queries together with its changes, in one commit (I7). Until then, the view is that of the former query. So
+after a crash at any point, the view is that of the one or of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.engine import Engine
+from airflow_backfill_provider.core.epoch.settings import (
+    JobSettings,
+    OtherUpstream,
+    ResolvedUpstream,
+    SettingsChange,
+    ViewColumn,
+)
+from airflow_backfill_provider.core.errors import (
+    ConcurrentUpdateError,
+    InvalidJobError,
+    NotFinishedError,
+    UpstreamSchemaChangedError,
+)
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.definition_change import DefinitionChange
+from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.first_look import FirstLook, look
+from airflow_backfill_provider.jobs.mutations import require_not_cancelled
+from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
+from airflow_backfill_provider.lake.log.schemas import TableSchema, is_still
+from airflow_backfill_provider.shapes import shape_of
+from airflow_backfill_provider.shapes.changed_definition import change_of
+from airflow_backfill_provider.shapes.query_text import read_query
+from airflow_backfill_provider.sources import open_source
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.delta.history import DeltaHistory
+from airflow_backfill_provider.sources.description import UpstreamDescription
+from airflow_backfill_provider.state.store import BackfillStore
+
+REBUILD = "rebuild the job instead: airflow-backfill rebuild --keep-serving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedChange:
+    """
+    A change of a job's definition, before it is made.
+
+    :param job: the new definition.
+    :param settings: the settings in force.
+    :param held: the same with the definition that the view has, or has once a pinned epoch is committed.
+    :param change: how the new definition differs from that.
+    :param rows: the upstream's rows, from the log's statistics.
+    """
+
+    job: BackfillJob
+    settings: JobSettings
+    held: JobSettings
+    change: DefinitionChange
+    rows: int
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether the new definition is in force already."""
+        return self.job.definition() == self.settings.definition.definition()
+
+    def why_impossible(self) -> str:
+        """Return why only a rebuild can make this change; empty if it is possible."""
+        change, held = self.change, self.held.definition
+        if change.kind.needs_rebuild:
+            return change.reason
+        if change.kind.keeps_rows:
+            return ""
+        if any(not upstream.keeps_all_columns for upstream in held.all_upstreams.values()):
+            return (
+                "an upstream is no Delta table with change data feed, so its rows may be kept for the former query only"
+            )
+        if held.keep_arrangement:
+            return "the job keeps its arrangement, which has the columns of the former query only"
+        return ""
+
+    def require_possible(self) -> None:
+        """
+        Refuse a change that only a rebuild can make.
+
+        :raises InvalidJobError: with the reason.
+        """
+        if why := self.why_impossible():
+            raise InvalidJobError(f"job {self.job.name}: {why}; {REBUILD}")
+
+
+def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) -> ProposedChange:
+    """
+    Return how a definition differs from the one that a job's view has. This starts no Spark, and writes nothing.
+
+    :raises InvalidJobError: if it is another job, or its view is another one, or a rebuild grows beside the view.
+    :raises NotFinishedError: if the view is not finished.
+    :raises JobCancelledError: if the job was cancelled.
+    """
+    settings, held = store.settings(), store.settings_of_view()
+    job = job.placed_like(settings.definition)
+    creation.require_same_job(job, settings, store)
+    _require_served(settings)
+    return ProposedChange(
+        job=job,
+        settings=settings,
+        held=held,
+        change=change_of(held.definition, job),
+        rows=upstream.row_count(upstream.latest()),
+    )
+
+
+def change_query(
+    job: BackfillJob,
+    *,
+    store: BackfillStore,
+    upstream: Source,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Make a changed definition a job's own; the next epoch writes what differs to the view.
+
+    Does nothing if it is in force already.
+
+    :param engine: makes the engine when it is needed; starting Spark takes seconds.
+    :returns: the settings in force.
+    :raises InvalidJobError: if the definition is wrong, or only a rebuild can make this change.
+    :raises ConcurrentUpdateError: if the settings changed meanwhile.
+    :raises BackfillError: as :func:`propose_change`.
+    """
+    proposed = propose_change(job, store=store, upstream=upstream)
+    if proposed.is_in_force:
+        return proposed.settings
+    proposed.require_possible()
+    if proposed.change.kind.keeps_rows:
+        upstreams, columns = proposed.held.upstream, proposed.held.view_columns
+    else:
+        upstreams, columns = _checked(proposed, store=store, upstream=upstream, engine=engine, clock=clock)
+
+    def change(settings: JobSettings) -> JobSettings:
+        if settings.sequence != proposed.settings.sequence:
+            raise ConcurrentUpdateError(f"the settings of job {job.name} changed meanwhile; try again")
+        return settings.changed(
+            SettingsChange.CHANGE,
+            requested_by=requested_by,
+            requested_at=clock(),
+            job=proposed.job.model_dump(mode="json"),
+            strategy=proposed.held.strategy,
+            shape=proposed.held.shape,
+            upstream=upstreams,
+            view_columns=columns,
+        )
+
+    return store.change_settings(change)
+
+
+def _require_served(settings: JobSettings) -> None:
+    name = settings.job["name"]
+    require_not_cancelled(settings)
+    if settings.successor is not None:
+        raise InvalidJobError(
+            f"job {name}: a rebuild grows beside its view; let it take the view's place, or give it up with revert"
+        )
+    if settings.finished_epoch is None:
+        raise NotFinishedError(
+            f"the view of job {name} is not finished, so most of its rows are still to be read; finish it first, or "
+            "rebuild the job with the new query"
+        )
+
+
+def _checked(
+    proposed: ProposedChange, *, store: BackfillStore, upstream: Source, engine: Callable[[], Engine], clock: Clock
+) -> tuple[ResolvedUpstream, tuple[ViewColumn, ...]]:
+    """
+    Check a new query as creating a job would, and that the view has its columns.
+
+    :returns: the columns that it uses, and those of the view if its shape pins them.
+    """
+    job, held = proposed.job, proposed.held
+    seen = _without_new_columns(look(job, upstream, store.storage_options, clock), job, held)
+    described = seen.described
+    found = resolve_upstream(job, described, seen.others)
+    found = found.model_copy(update={"others": _continued(found.others, held.others)})
+    _require_same_tables(seen, held)
+    require_changes_of_all(job, found, seen.several)
+    _require_columns_of_view(job, found, store.newest_barrier(held), upstream, store.storage_options)
+    made = engine()
+    made.check(job, found, described.offset, held.strategy, store.incarnations())
+    columns = made.view_columns(job, found)
+    _require_same_columns(job, columns, store)
+    return found, columns if shape_of(job).pins_columns else ()
+
+
+def _without_new_columns(seen: FirstLook, job: BackfillJob, held: JobSettings) -> FirstLook:
+    """
+    Return upstreams without the columns that the former query's stars would stand for by now, and did not then.
+
+    A star keeps its meaning, unless the new query names such a column.
+    """
+    try:
+        now = resolve_upstream(held.definition, seen.described, seen.others)
+    except InvalidJobError:
+        # The former query no longer fits the upstream, so what its stars stand for does not matter.
+        return seen
+    named = {token.text.lower() for token in read_query(job.query).tokens}
+
+    def kept(
+        described: UpstreamDescription, used: ResolvedUpstream, created_on: ResolvedUpstream
+    ) -> UpstreamDescription:
+        came = {name for name in used.types if name not in created_on.types and name.lower() not in named}
+        return replace(described, types={name: kind for name, kind in described.types.items() if name not in came})
+
+    several = {
+        name: replace(found, described=kept(found.described, now.others[name], held.others[name]))
+        for name, found in seen.others.items()
+    }
+    lead = kept(seen.described, now, held.upstream)
+    first = {name: replace(found, described=lead) for name, found in list(seen.several.items())[:1]}
+    return FirstLook(described=lead, several={**first, **several})
+
+
+def _continued(found: Mapping[str, OtherUpstream], held: Mapping[str, OtherUpstream]) -> dict[str, OtherUpstream]:
+    """Return the upstreams beside the lead with the points that their histories began at."""
+    return {
+        name: other.model_copy(update={"point": held[name].point, "compared": held[name].compared})
+        for name, other in found.items()
+    }
+
+
+def _require_same_tables(seen: FirstLook, held: JobSettings) -> None:
+    seen.described.require_same_table(held.upstream)
+    for name, other in seen.others.items():
+        other.described.require_same_table(held.others[name])
+
+
+def _require_columns_of_view(
+    job: BackfillJob,
+    found: ResolvedUpstream,
+    newest: Barrier | None,
+    upstream: Source,
+    storage_options: Mapping[str, str] | None,
+) -> None:
+    """Refuse columns that the upstreams did not have yet when the view was brought up to date."""
+    if newest is None:
+        return
+    try:
+        upstream.at(newest.upstream.to_offset).require_as_created(found)
+        for name, other in found.others.items():
+            source = open_source(job.all_upstreams[name], storage_options)
+            source.at(newest.window(name).to_offset).require_as_created(other)
+    except UpstreamSchemaChangedError as error:
+        raise InvalidJobError(
+            f"query: it uses columns that are newer than the view ({error}). Run an epoch with the former query first"
+        ) from error
+
+
+def _require_same_columns(job: BackfillJob, columns: Sequence[ViewColumn], store: BackfillStore) -> None:
+    """
+    Refuse a query whose columns are not those that the view's table has.
+
+    :raises InvalidJobError: with the first column that differs.
+    """
+    opened = DeltaHistory(job.view_location, store.storage_options).opened(None)
+    # Also of the columns that keep the state of groups, which no reader of a view is shown.
+    table = TableSchema.of(opened.schema().to_json()).types
+    wanted = {column.name: column.type for column in columns}
+    problems = [
+        *(f"the view has no column {name}" for name in wanted if name not in table),
+        *(f"the query no longer has the column {name}" for name in table if name not in wanted),
+        *(
+            f"the column {name} was {table[name]} and would be {kind}"
+            for name, kind in wanted.items()
+            if name in table and not (is_still(table[name], kind) and is_still(kind, table[name]))
+        ),
+    ]
+    if not problems and list(table) != list(wanted):
+        problems = ["the columns are in another order"]
+    if problems:
+        raise InvalidJobError(f"query: {problems[0]}; {REBUILD}")
