@@ -31,6 +31,8 @@ JOB_TYPES = {
     "cluster_by": "list of at most four columns",
     "target_file_size": "whole number of bytes from 1, or a size such as `256mb`",
     "row_tracking": "true or false",
+    "valid_by": "`version` or `commit_time`",
+    "keep": "`latest`, `deleted` or `history`",
 }
 
 JOB_DEFAULTS = {

@@ -32,6 +32,7 @@ from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.adoption import BackfillFrom
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.keep import KeptRows
 from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
 from airflow_backfill_provider.core.job.upstream import KeyColumn
@@ -156,7 +157,7 @@ def _logged_kinds() -> str:
 
 
 def _job() -> str:
-    meanings = {**_params(BackfillJob), **_params(ViewLayout)}
+    meanings = {**_params(BackfillJob), **_params(KeptRows), **_params(ViewLayout)}
     _same(meanings, BackfillJob.model_fields, "documented fields of a job")
     _same(JOB_TYPES, BackfillJob.model_fields, "fields of a job")
     return table(

@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Work": (work.create, work.run, work.compact, work.rebuild, work.revert),
+    "Work": (work.create, work.run, work.compact, work.forget, work.rebuild, work.revert),
     "Look": (look.plan, look.status, look.watch, look.verify, look.why),
     "Change": (
         mutations.pause,

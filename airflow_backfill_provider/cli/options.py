@@ -96,6 +96,17 @@ def _master(context: typer.Context, value: str | None) -> str | None:
     return value
 
 
+DiscardHistory = Annotated[
+    bool,
+    typer.Option(
+        "--discard-history",
+        metavar="",
+        help="Lose the former rows that the view keeps (keep: deleted or history).",
+        show_default=False,
+    ),
+]
+"""Whether former rows that a view keeps may be lost."""
+
 JobFile = Annotated[
     Path,
     typer.Argument(metavar="JOB.yaml", help="The job's definition.", callback=_job_file, show_default=False),

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.job.job_order import downstream_of
 from airflow_backfill_provider.jobs import creation, succession
 from airflow_backfill_provider.jobs import table_locator as placement
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.engine.spark_engine import SparkEngine
@@ -39,31 +40,48 @@ def jobs_downstream(file: Path) -> list[Backfill]:
     return [others[job.name] for job in found]
 
 
-def start_over(backfill: Backfill, engine: Callable[[], SparkEngine], *, keep_serving: bool) -> Backfill:
+def start_over(
+    backfill: Backfill, engine: Callable[[], SparkEngine], *, keep_serving: bool, discard_history: bool
+) -> Backfill:
     """Rebuild a job, or let its rebuild grow beside the view; return the job with the locations of its tables."""
     action = succession.grow_successor if keep_serving else creation.rebuild_job
     placed = placement.to_rebuild(backfill, engine)
-    action(placed.job, store=placed.store, upstream=placed.upstream, engine=engine, requested_by=user())
+    action(
+        placed.job,
+        store=placed.store,
+        upstream=placed.upstream,
+        engine=engine,
+        requested_by=user(),
+        discard_history=discard_history,
+    )
     return placed
 
 
 def rebuild_in_order(
-    jobs: Sequence[Backfill], engine: Callable[[], SparkEngine], view: ProgressView, *, keep_serving: bool
+    jobs: Sequence[Backfill],
+    engine: Callable[[], SparkEngine],
+    view: ProgressView,
+    *,
+    keep_serving: bool,
+    discard_history: bool,
 ) -> None:
     """
     Rebuild each job and run it until its view is finished, one after another.
 
     :param jobs: the job that was named, and then those downstream.
     :param keep_serving: whether the views stay in service meanwhile; a view downstream that is not finished does not.
+    :param discard_history: whether former rows that views keep may be lost.
     :raises InvalidJobError: if a view cannot stay in service; nothing is rebuilt then.
+    :raises MaterializedViewError: if former rows would be lost; nothing is rebuilt then.
     :raises NotFinishedError: if a job stops before, for example because it is paused; those after it are as before.
     """
-    if keep_serving:
-        for backfill in jobs:
+    for backfill in jobs:
+        require_nothing_lost(backfill.settings(), backfill.store, discard_history=discard_history)
+        if keep_serving:
             succession.require_possible(backfill.job)
     for number, backfill in enumerate(jobs):
         serving = keep_serving and (number == 0 or backfill.settings().finished_epoch is not None)
-        job = start_over(backfill, engine, keep_serving=serving)
+        job = start_over(backfill, engine, keep_serving=serving, discard_history=discard_history)
         view.say(f"{job.job.name}: rebuilt, job {number + 1} of {len(jobs)}")
         runner = Runner(backfill=job, engine=engine, requester=requester(), view=view)
         if serving:

@@ -210,6 +210,11 @@ class JobShape(Protocol):
         ...
 
     @property
+    def keeps_former_rows(self) -> bool:
+        """Whether a view of this shape can keep rows that the query no longer gives."""
+        ...
+
+    @property
     def refreshes(self) -> frozenset[Refresh]:
         """The kinds of ``refresh`` that jobs of this shape may have."""
         ...

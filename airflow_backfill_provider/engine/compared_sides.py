@@ -16,6 +16,7 @@ from pyspark.sql.types import DoubleType, FloatType, StructType
 from airflow_backfill_provider.core.epoch.barrier import PinnedRead
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.job.keep import ValidBy
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.verification import PinnedVerification
@@ -33,6 +34,7 @@ from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
+from airflow_backfill_provider.spark.former_rows import broken_keys, rows_of_query
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
@@ -134,12 +136,38 @@ class ComparedSides:
 
     def _view(self, schema: StructType) -> DataFrame:
         """Return the view's rows that can be compared with the query's, unless the upstream has removed them."""
-        path = self.location
-        view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
-        _require_same_columns(schema, view.schema, path)
+        view = rows_of_query(self._table(), self.settings.definition.keep)
+        _require_same_columns(schema, view.schema, self.location)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
         return rows if unsettled is None else without_keys(rows, unsettled, self.key)
+
+    def require_sound_histories(self, vnodes: VnodeRange) -> None:
+        """
+        Refuse former rows in some vnodes that contradict each other.
+
+        :raises MaterializedViewError: with the number of keys.
+        """
+        job, newest = self.settings.definition, self.pinned.upstream_version.number
+        keep = job.keep
+        if not keep.keeps_former_rows:
+            return
+        # The upstream's log may no longer tell the time of the version.
+        up_to = F.lit(newest if job.valid_by is ValidBy.VERSION else None)
+        rows = self._table().filter(self._unit().between(*vnodes))
+        if count := broken_keys(rows, keep, self.key, up_to).count():
+            raise MaterializedViewError(
+                f"materialized_view: the rows of {count} keys in version {self.pinned.view_version} of {self.location} "
+                f"contradict each other by {', '.join(keep.columns)}, so another writer changed them, and no repair "
+                "can tell what they were: restore the view from a copy, or rebuild the job with --discard-history"
+            )
+
+    def _table(self) -> DataFrame:
+        """Return all rows of the view, former ones included."""
+        table = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(self.location)
+        if missing := [name for name in self.settings.definition.keep.columns if name not in table.columns]:
+            raise _other_columns(self.location, missing)
+        return table
 
     def _unit(self) -> Column:
         """Return the vnode of a row with the view's columns."""
@@ -165,7 +193,11 @@ def _require_same_columns(expected: StructType, found: StructType, path: str) ->
     actual = {field.name: field.dataType.simpleString() for field in found.fields}
     if wanted != actual:
         different = sorted(name for name in {*wanted, *actual} if wanted.get(name) != actual.get(name))
-        raise MaterializedViewError(
-            f"materialized_view: the columns of {path} differ from those of the job's query ({', '.join(different)}); "
-            "another writer changed the table: rebuild the job"
-        )
+        raise _other_columns(path, different)
+
+
+def _other_columns(path: str, different: Sequence[str]) -> MaterializedViewError:
+    return MaterializedViewError(
+        f"materialized_view: the columns of {path} differ from those of the job's query ({', '.join(different)}); "
+        "another writer changed the table: rebuild the job"
+    )

@@ -58,6 +58,7 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
         schema = _columns_of(expected)
         wanted = _checksums(expected)
     with comparison_errors(f"the view {job.materialized_view} at version {pinned.view_version}"):
+        sides.require_sound_histories(vnodes)
         found = sides.found(vnodes, schema)
         actual = _checksums(sides.comparable(vnodes, schema))
         rows = sum(checksum.rows for checksum in actual.values())

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.job_rows import JobRows
-from airflow_backfill_provider.spark.net_changes import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED
+from airflow_backfill_provider.spark.job_rows import JobRows, literal
+from airflow_backfill_provider.spark.net_changes import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED, last_of_versions
 
 
 def resolve_doubtful(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:
@@ -59,6 +59,20 @@ def resolve_doubtful(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataF
             for name in net.columns
         )
     )
+
+
+def resolve_doubtful_versions(job_rows: JobRows, versions: DataFrame, offset: Offset) -> DataFrame:
+    """
+    Replace the changes of doubtful keys by one at the end of the window; before it, nothing is known of them.
+
+    :param versions: changes from :func:`~airflow_backfill_provider.spark.net_changes.changes_by_version`.
+    :param offset: the end of the window.
+    :raises DuplicateKeyError: if the upstream has several rows of a key.
+    """
+    doubtful = F.col(job_rows.own.named(HAS_DOUBLE))
+    net = last_of_versions(job_rows, versions.filter(doubtful))
+    resolved = resolve_doubtful(job_rows, net, offset).withColumn(job_rows.change_offset, literal(offset))
+    return versions.filter(~doubtful).unionAll(resolved.select(*map(column, versions.columns)))
 
 
 def _same(left: list[Column], right: list[Column]) -> list[Column]:

@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedU
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.kinds import shape_of_job
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.core.scan.keys import EVERYTHING
+from airflow_backfill_provider.core.scan.keys import EVERYTHING, EncodedPosition
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.scan.table_version import TableVersions
@@ -25,11 +25,17 @@ from airflow_backfill_provider.engine.adopted_table import compare_adopted
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare as compare_sides
 from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_versions
+from airflow_backfill_provider.engine.forgetting import erase_former_rows
 from airflow_backfill_provider.engine.named_tables import place, register_view, require_same_upstream
 from airflow_backfill_provider.engine.row_finder import SparkRowFinder
 from airflow_backfill_provider.engine.tables import TableOpener
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.lake.tables.view_identity import OWNER_PROPERTY, STATE_PROPERTY, ViewIdentity
+from airflow_backfill_provider.lake.tables.view_identity import (
+    KEEP_PROPERTY,
+    OWNER_PROPERTY,
+    STATE_PROPERTY,
+    ViewIdentity,
+)
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.spark.adoption import adopt_table
 from airflow_backfill_provider.spark.commit_safety import require_exclusive_places
@@ -153,6 +159,8 @@ class SparkEngine:
         view, identity = tables.view, tables.identity
         job = settings.definition
         ours = {OWNER_PROPERTY: settings.requested_by, STATE_PROPERTY: job.state}
+        if job.keep.keeps_former_rows:
+            ours[KEEP_PROPERTY] = job.keep
         properties = {**job.table_properties, **ours}
         with view_errors(view.path):
             if settings.adopted is not None:
@@ -285,6 +293,17 @@ class SparkEngine:
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
         """Run a planned compaction of one of the strategy's tables."""
         self._tables.open(settings).reader.compact(name, plan)
+
+    def forget(self, settings: JobSettings, keys: Sequence[EncodedPosition]) -> int:
+        """
+        Erase the former rows of some keys from the view, in one commit.
+
+        :returns: how many rows these were.
+        :raises MaterializedViewError: if the view is missing or replaced.
+        """
+        pin_settings(self._spark)
+        with epoch_errors(f"erasing former rows of job {settings.job['name']}"):
+            return erase_former_rows(self._spark, settings, self._tables.view(settings.definition), keys)
 
     def compare_adopted(self, settings: JobSettings, pinned: PinnedVerification) -> Sequence[ComparedVnodes]:
         """

@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.engine.lead_changes import LeadChanges, changes_of_leads
 from airflow_backfill_provider.engine.other_changes import images_of_others
-from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
+from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful, resolve_doubtful_versions
 from airflow_backfill_provider.engine.single_keys import require_single_keys
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.shapes import resolved_query_of
@@ -22,9 +22,11 @@ from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
+    changes_by_version,
     leaves_something,
     measure_changes,
     net_changes,
+    net_of_versions,
     no_net_changes,
     require_single,
     with_cleared,
@@ -58,6 +60,7 @@ class WindowChanges:
         self.tables, self.barrier, self.opened = tables, barrier, opened
         self.rows = tables.lead_rows
         self._since = since
+        self._found: DataFrame | None = None
         self._net: DataFrame | None = None
         self._measured: MeasuredChanges = NO_CHANGES
         self._images: Mapping[str, DataFrame] = {}
@@ -95,11 +98,12 @@ class WindowChanges:
         if barrier.computes_whole:
             require_single_keys(self.tables, barrier)
             return
-        net = self.net_changes()
-        if net is not None:
-            self._hold(net)
+        found = self.net_changes()
+        if found is not None:
+            self._hold(found)
             if self._measured.some_doubtful:
-                resolved = resolve_doubtful(self.rows, net, barrier.upstream.to_offset)
+                resolve = resolve_doubtful_versions if self._keeps_versions else resolve_doubtful
+                resolved = resolve(self.rows, found, barrier.upstream.to_offset)
                 self._hold(shallow(resolved, self.opened).persist(KEPT))
             repairs = self.tables.settings.may_differ(barrier)
             must_be_single = repairs or self.rows.key_spans_vnodes or self.tables.writer.replaces_leads
@@ -111,8 +115,10 @@ class WindowChanges:
 
     def of_view(self) -> Changes | None:
         """Return the changes that apply to the view; ``None`` if there are none."""
-        measured = self._measured
+        measured, versions = self._measured, None
         if self._net is not None and measured.through:
+            if self._keeps_versions and self._found is not None:
+                versions = self.applied(self._found)
             net = in_one_task_if_few(self._net, measured.through + measured.held_back, measured.value_bytes)
             net = self.applied(net)
         elif self._images or self._further:
@@ -121,7 +127,7 @@ class WindowChanges:
         else:
             return None
         further = {name: found.net for name, found in self._further.items()}
-        return Changes(net=net, measured=measured, images=self._images, further=further)
+        return Changes(net=net, measured=measured, versions=versions, images=self._images, further=further)
 
     def held_back(self) -> HeldBack | None:
         """Return the changes that the strategy keeps; ``None`` if there are none."""
@@ -131,7 +137,7 @@ class WindowChanges:
 
     def net_changes(self) -> DataFrame | None:
         """
-        Return the net changes that the epoch writes; ``None`` if it reads none.
+        Return the net changes that the epoch writes, or its changes by version; ``None`` if it reads none.
 
         These are the changes of rows in the view, each after the offset that its row is as of, unless they wait, and
         the changes that the strategy keeps.
@@ -155,9 +161,11 @@ class WindowChanges:
         return shallow(net, self.opened).persist(KEPT)
 
     def net(self, wanted: Column) -> DataFrame:
-        """Return the net changes of the upstream that leads, of those that meet a condition."""
+        """Return the changes of the upstream that leads, of those that meet a condition: net, or by version."""
         tables, after, to_offset = self.tables, self.barrier.changes_after, self.barrier.upstream.to_offset
         tables.upstream.require_used_columns(after, to_offset, tables.settings.upstream)
+        if self._keeps_versions:
+            return changes_by_version(self.rows, after, to_offset, wanted)
         return net_changes(self.rows, after, to_offset, wanted, self.old_columns)
 
     def applied(self, net: DataFrame) -> DataFrame:
@@ -168,6 +176,12 @@ class WindowChanges:
         """Count net changes."""
         return measure_changes(self.rows, net, self.visible)
 
-    def _hold(self, net: DataFrame) -> None:
-        self.opened.callback(net.unpersist)
-        self._net, self._measured = net, self.measured(net)
+    @property
+    def _keeps_versions(self) -> bool:
+        """Whether the view keeps former rows, so that its writer needs the changes of each version."""
+        return self.tables.settings.definition.keep.keeps_former_rows
+
+    def _hold(self, found: DataFrame) -> None:
+        self.opened.callback(found.unpersist)
+        net = net_of_versions(self.rows, found) if self._keeps_versions else found
+        self._found, self._net, self._measured = found, net, self.measured(net)

@@ -33,6 +33,7 @@ from airflow_backfill_provider.jobs.beginnings import (
     undone_unless_used,
 )
 from airflow_backfill_provider.jobs.first_look import look, require_kept
+from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.lake.tables.view_identity import view_identity
@@ -134,6 +135,7 @@ def rebuild_job(
     engine: Callable[[], Engine],
     requested_by: str,
     clock: Clock = utc_now,
+    discard_history: bool = False,
 ) -> JobSettings:
     """
     Start a job over, possibly with another definition: new incarnation, no progress, an empty view.
@@ -141,10 +143,13 @@ def rebuild_job(
     The view keeps its path, unless no view could be made there; its rows are gone when this returns. Epoch numbers
     continue. :func:`create_job`, the next epoch, or another rebuild completes a rebuild that died.
 
+    :param discard_history: whether former rows that the view keeps may be lost.
     :raises InvalidJobError: if the job is wrong, or moves the view.
+    :raises MaterializedViewError: if former rows would be lost.
     """
     before = store.settings()
     require_same_job(job, before, store)
+    require_nothing_lost(before, store, discard_history=discard_history)
     described, resolved, strategy = check_job(job.computed(), store, upstream, engine, clock)
     view_columns = engine().view_columns(job, resolved) if shape_of(job).pins_columns else ()
     incarnation = new_incarnation()

@@ -228,7 +228,7 @@ def _chosen(
     of_vnodes = Repair(vnodes=tuple(sorted(parse_vnodes(list(vnodes), job.vnode_count))))
     named = list(keys)
     if shape_of(job).has_keys:
-        of_keys = (_encoded(key, settings.key_order, "key of the upstream") for key in [*named, *units])
+        of_keys = (encoded_unit(key, settings.key_order, "key of the upstream", "repair") for key in [*named, *units])
         return of_vnodes + Repair(keys=tuple(dict.fromkeys(of_keys)))
     order = resolved_query_of(settings).units(settings, by_key=False).order
     if named:
@@ -236,18 +236,24 @@ def _chosen(
             f"repair: rows of the view are not rows of the upstream, so keys do not name them; name units, each with a "
             f"value for {', '.join(order.names) or 'no column'}, or vnodes"
         )
-    of_units = (_encoded(unit, order, "unit of the view") for unit in units)
+    of_units = (encoded_unit(unit, order, "unit of the view", "repair") for unit in units)
     return of_vnodes + Repair(units=tuple(dict.fromkeys(of_units)))
 
 
-def _encoded(key: object, order: KeyOrder, what: str) -> EncodedPosition:
-    """Check a key or unit against its columns, and return it in the form that barriers pin."""
+def encoded_unit(key: object, order: KeyOrder, what: str, asked: str) -> EncodedPosition:
+    """
+    Check a key or unit against its columns, and return it in the form that barriers pin.
+
+    :param what: what it shall be, for messages.
+    :param asked: the name of the command, likewise.
+    :raises InvalidJobError: if it does not fit.
+    """
     encoded = encoded_key(key)
     try:
         decoded = order.decode(encoded)
     except StateLayoutError as error:
-        raise InvalidJobError(f"repair: {encoded} is not a {what}: {error}") from None
+        raise InvalidJobError(f"{asked}: {encoded} is not a {what}: {error}") from None
     if decoded is None or len(decoded) != len(order.fields):
-        raise InvalidJobError(f"repair: {encoded} needs a value for each key column: {', '.join(order.names)}")
+        raise InvalidJobError(f"{asked}: {encoded} needs a value for each key column: {', '.join(order.names)}")
     # Encode it again: Spark would misread text that only Python accepts, such as 1_000.
     return cast("EncodedPosition", order.encode(decoded))

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsC
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, NotFinishedError, VersionGoneError
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
 from airflow_backfill_provider.jobs.succession import following, succeed
 from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.lake.log.version_files import missing_file
@@ -45,7 +46,12 @@ def give_up_successor(store: BackfillStore, *, requested_by: str, clock: Clock =
 
 
 def put_back(
-    store: BackfillStore, *, engine: Callable[[], Engine], requested_by: str, clock: Clock = utc_now
+    store: BackfillStore,
+    *,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+    discard_history: bool = False,
 ) -> JobSettings:
     """
     Replace the view by the one that it had before the newest rebuild; the next epochs bring it up to date.
@@ -53,12 +59,16 @@ def put_back(
     Putting back again takes the rebuild back in.
 
     :param engine: makes the engine when it is needed; starting Spark takes seconds.
+    :param discard_history: whether former rows that the present view keeps may be lost. Those that the former view had
+        when its last epoch ended come back with it.
     :raises NotFinishedError: if there was no finished view before.
+    :raises MaterializedViewError: if former rows would be lost.
     :raises VersionGoneError: if its files were deleted since, by VACUUM for example.
     :raises UpstreamError: if the upstream no longer has the changes since then.
     """
     history = store.settings_history()
     former = _former(history)
+    require_nothing_lost(history[-1], store, discard_history=discard_history)
     barrier, version = _left(store, former)
     # Its newest record may have a changed query that no epoch carried out.
     former = settings_for([record for record in history if record.incarnation == former.incarnation], barrier)

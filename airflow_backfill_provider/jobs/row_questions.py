@@ -113,7 +113,7 @@ class _Question:
         names = zip(self.units.outputs, self.units.order.fields, strict=True)
         order = KeyOrder(tuple(KeyField(name=output, type=found.type) for output, found in names))
         trace = RowTrace(self.settings.definition.view_location, order, None, self.backfill.storage_options)
-        found = self._find(trace, order)
+        found = [row for row in self._find(trace, order) if self._is_present(trace, row)]
         facts = self._of_present(trace, found) if found else self._of_absent()
         return RowAnswer(
             job=self.settings.job["name"],
@@ -123,6 +123,11 @@ class _Question:
             left_to_spark="; ".join(self.costs),
             **{**self._verified(facts), **facts},
         )
+
+    def _is_present(self, trace: RowTrace, row: FoundRow) -> bool:
+        """Return whether the query gives a row of the view, or it is a former one."""
+        keep = self.settings.definition.keep
+        return not keep.keeps_former_rows or keep.is_present(trace.values(row, keep.columns))
 
     def _find(self, trace: RowTrace, order: KeyOrder, key: Position | None = None) -> list[FoundRow]:
         wanted = self.key if key is None else key

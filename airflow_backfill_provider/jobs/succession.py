@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.adoption import AdoptingEngine
+from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.sources import open_source
@@ -45,6 +46,7 @@ def grow_successor(
     engine: Callable[[], AdoptingEngine],
     requested_by: str,
     clock: Clock = utc_now,
+    discard_history: bool = False,
 ) -> JobSettings:
     """
     Begin a rebuild that takes the view's place once it is finished; until then the view stays as it is.
@@ -52,8 +54,10 @@ def grow_successor(
     Asking again for the same definition completes what a crash left. Another definition replaces the successor, and so
     does the same one over another table at the upstream's location.
 
+    :param discard_history: whether former rows that the view keeps may be lost when the successor takes its place.
     :returns: the settings of the successor.
     :raises InvalidJobError: if the job is wrong, or moves the view.
+    :raises MaterializedViewError: if former rows would be lost.
     :raises NotFinishedError: if the view is not finished, so that there is nothing whole to keep in service.
     :raises JobCancelledError: if the job was cancelled, so that no epoch keeps the view fresh.
     """
@@ -61,6 +65,7 @@ def grow_successor(
     creation.require_same_job(job, before, store)
     _require_served(before)
     require_possible(job)
+    require_nothing_lost(before, store, discard_history=discard_history)
     wanted = job.model_dump(mode="json")
     if (
         before.successor is None

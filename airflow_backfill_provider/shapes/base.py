@@ -351,6 +351,9 @@ class Shape(ABC):
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
     """The kinds of ``refresh`` that jobs of this shape may have."""
 
+    keeps_former_rows: ClassVar[bool] = False
+    """Whether a view of this shape can keep rows that the query no longer gives: ``keep: deleted`` and ``history``."""
+
     needs_changes: ClassVar[bool] = True
     """Whether epochs read the upstream's changes; otherwise the upstream need not record them."""
 

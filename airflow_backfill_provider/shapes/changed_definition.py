@@ -26,6 +26,8 @@ def change_of(before: BackfillJob, after: BackfillJob) -> DefinitionChange:
     if others := [name for name in differing if name not in CHANGEABLE]:
         return _everything(f"another {', '.join(others)}")
     if not says_the_same(before.query, after.query):
+        if before.keep.keeps_former_rows:
+            return _everything(f"the view keeps former rows (keep: {before.keep}), and these are of the former query")
         return query_of(before).difference_to(query_of(after))
     if "refresh" in differing:
         was, now = (Refresh(job.refresh).value for job in (before, after))

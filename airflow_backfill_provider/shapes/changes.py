@@ -20,6 +20,8 @@ class Changes:
     :param net: net changes; see :func:`~airflow_backfill_provider.spark.net_changes.net_changes`. Of several upstreams,
         those of the one that leads, which may have none.
     :param measured: the number of these, and their properties.
+    :param versions: of a job that keeps former rows, the same changes by version; see
+        :func:`~airflow_backfill_provider.spark.net_changes.changes_by_version`.
     :param images: all images of the changed rows of upstreams that are read whole, by their names; only of those that
         have changes. A row that changed twice has four. They are not netted: of a key that two rows had for some time,
         no change is the net one.
@@ -29,5 +31,6 @@ class Changes:
 
     net: DataFrame
     measured: MeasuredChanges
+    versions: DataFrame | None = None
     images: Mapping[str, DataFrame] = field(default_factory=dict)
     further: Mapping[str, DataFrame] = field(default_factory=dict)

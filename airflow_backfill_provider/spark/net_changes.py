@@ -22,7 +22,7 @@ from airflow_backfill_provider.spark.small_changes import bytes_of
 
 _UPSERTS = ("insert", "update_postimage")
 
-_FIRST_OFFSET, _IMAGE, _OLD = "first_offset", "image", "old"
+_FIRST_OFFSET, _IMAGE, _OLD, _IS_LAST = "first_offset", "image", "old", "is_last"
 
 KEY_APPEARED = "key_appeared"
 """Flag of a net change per vnode and key: whether no vnode had a row of the key before."""
@@ -81,7 +81,7 @@ def net_changes(
         row did not exist before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads,
         if there are ``old_columns``.
     """
-    return _net(rows, rows.changes(after, up_to).filter(wanted), old_columns)
+    return _net(rows, _feed(rows, after, up_to, wanted), old_columns)
 
 
 def no_net_changes(rows: JobRows, up_to: Offset, old_columns: Sequence[str] = ()) -> DataFrame:
@@ -89,10 +89,48 @@ def no_net_changes(rows: JobRows, up_to: Offset, old_columns: Sequence[str] = ()
     return _net(rows, rows.no_changes(up_to), old_columns)
 
 
+def changes_by_version(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    """
+    Return the changes in ``(after, up_to]`` that remain of each offset: at most one per offset and key.
+
+    What :func:`net_changes` says of one offset holds here for each.
+
+    :param wanted: the condition for the changes to read.
+    :returns: what :func:`net_changes` does, where the flags are those of the whole window; the changes' offsets; and
+        a flag by which :func:`net_of_versions` finds the last change of each key.
+    """
+    counted = _counted(rows, _feed(rows, after, up_to, wanted), ())
+    offset, upsert = F.col(rows.change_offset), F.col(rows.own.is_upsert)
+    in_order = Window.partitionBy(*map(column, rows.identity.names)).orderBy(offset, upsert)
+    is_left = rows.own.named("is_left")
+    counted = counted.withColumn(is_left, ~F.lead(offset).over(in_order).eqNullSafe(offset))
+    return counted.filter(F.col(is_left)).drop(is_left)
+
+
+def net_of_versions(rows: JobRows, versions: DataFrame) -> DataFrame:
+    """Return the net changes of a window from its changes by version; see :func:`changes_by_version`."""
+    return last_of_versions(rows, versions).drop(rows.own.named(_IS_LAST), rows.change_offset)
+
+
+def last_of_versions(rows: JobRows, versions: DataFrame) -> DataFrame:
+    """Return the last change of each key, from those of :func:`changes_by_version`."""
+    return versions.filter(F.col(rows.own.named(_IS_LAST)))
+
+
+def _feed(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    return rows.changes(after, up_to).filter(wanted)
+
+
 def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
-    own = rows.own
     if rows.reader.appends_only:
         return _appended(rows, feed, old_columns)
+    counted = _counted(rows, feed, old_columns)
+    return net_of_versions(rows, counted)
+
+
+def _counted(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
+    """Return the changes with the flags of net changes, their offsets, and whether each is the last of its key."""
+    own = rows.own
     keys = [column(name) for name in rows.key.names]
     identity = [column(name) for name in rows.identity.names]
     places = [column(name) for name in rows.places]
@@ -116,7 +154,7 @@ def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFram
     of_first = {_old(rows): F.first(_old_image(old_columns, ~upsert)).over(in_order)} if old_columns else {}
     counted = changes.repartition(*keys).withColumns(
         {
-            own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
+            own.named(_IS_LAST): F.lead(F.lit(1)).over(in_order).isNull(),
             own.named(_FIRST_OFFSET): F.first(offset).over(in_order),
             # In one commit a removal comes first, so the first change shows whether there was a row before.
             own.appeared: F.first(upsert).over(in_order),
@@ -138,13 +176,15 @@ def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFram
             ),
         }
     )
-    return counted.filter(F.col(own.named("is_last"))).select(
+    return counted.select(
         *map(column, rows.columns),
         *places,
         own.is_upsert,
         own.appeared,
         *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
         *of_first,
+        offset,
+        own.named(_IS_LAST),
     )
 
 

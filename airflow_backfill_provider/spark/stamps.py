@@ -22,6 +22,10 @@ GIVEN_UP = "given_up"
 """The event of the commit that gives up a part."""
 
 
+FORGOTTEN = "forget"
+"""The event of a commit that erases former rows, between epochs."""
+
+
 CHANGES_REMOVAL = "changes-removal"
 """The part of an epoch that removes changed keys from an unfinished view; :data:`CHANGES` then appends."""
 
@@ -85,12 +89,12 @@ def is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: Tab
     Return whether a commit is the job's own and may lie after the previous epoch's version.
 
     Commits of earlier epochs lie at or before that version. After it, they come from an older copy of the table, and
-    are accepted only if the previous epoch's version is unknown.
+    are accepted only if the previous epoch's version is unknown. A commit that erases former rows may lie anywhere.
     """
     stamp = stamp_of(commit)
     if stamp.get("incarnation") != identity.incarnation:
         return False
-    if stamp.get("digest") == barrier.digest:
+    if stamp.get("digest") == barrier.digest or stamp.get("event") == FORGOTTEN:
         return True
     return since is None and (creates(commit, identity) or is_of_earlier_epoch(commit, identity, barrier))
 

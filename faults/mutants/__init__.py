@@ -37,6 +37,7 @@ from faults.mutants import (
     files,
     folds,
     formats,
+    former_rows,
     groups,
     guards,
     joined_groups,
@@ -103,6 +104,7 @@ MUTANTS = (
     *announcing.MUTANTS,
     *files.MUTANTS,
     *formats.MUTANTS,
+    *former_rows.MUTANTS,
     *guards.MUTANTS,
     *verifying.MUTANTS,
 )

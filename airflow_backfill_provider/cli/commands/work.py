@@ -1,4 +1,4 @@
-"""Commands that write the view: create, run, compact, rebuild, revert. They start Spark."""
+"""Commands that write the view: create, run, compact, forget, rebuild, revert. They start Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, spark_conf
+from airflow_backfill_provider.cli.options import Conf, Debug, DiscardHistory, JobFile, Master, spark_conf
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import reporting
 from airflow_backfill_provider.core.status.chain import waits_for
@@ -140,6 +140,41 @@ def compact(
 
 
 @reporting
+def forget(
+    job: JobFile,
+    *,
+    key: Annotated[
+        list[str],
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="A key of the upstream: a value, or a JSON list with a value for each key column; may be repeated.",
+            show_default=False,
+        ),
+    ],
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """
+    Erase the former rows of keys from a view that keeps them (keep: deleted or history). Starts Spark.
+
+    The current row of a key stays; it goes when the upstream has removed the row. Older versions of the view have the
+    erased rows until VACUUM.
+    """
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.cli.options import key_of
+    from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.core import text
+    from airflow_backfill_provider.jobs.maintenance.forgetting import forget_keys
+
+    backfill, _ = created_job(job)
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose=APPLICATION) as spark:
+        erased = forget_keys(backfill, map(key_of, key), engine=spark)
+    typer.echo(f"{backfill.job.name}: {text.rows(erased)} erased; VACUUM removes them from storage")
+
+
+@reporting
 def rebuild(
     job: JobFile,
     *,
@@ -152,6 +187,7 @@ def rebuild(
             show_default=False,
         ),
     ] = False,
+    discard_history: DiscardHistory = False,
     downstream: Annotated[
         bool,
         typer.Option(
@@ -182,9 +218,11 @@ def rebuild(
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
         if downstream:
             with progress_view(console()) as view:
-                rebuild_in_order([backfill, *following], spark, view, keep_serving=keep_serving)
+                rebuild_in_order(
+                    [backfill, *following], spark, view, keep_serving=keep_serving, discard_history=discard_history
+                )
             return
-        start_over(backfill, spark, keep_serving=keep_serving)
+        start_over(backfill, spark, keep_serving=keep_serving, discard_history=discard_history)
     done = (
         "a rebuild grows beside its view; run the job until it takes the view's place"
         if keep_serving
@@ -194,7 +232,14 @@ def rebuild(
 
 
 @reporting
-def revert(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+def revert(
+    job: JobFile,
+    *,
+    discard_history: DiscardHistory = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
     """
     Undo the newest rebuild: give it up while it grows beside the view, or put the former view back.
 
@@ -210,5 +255,5 @@ def revert(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
         typer.echo(f"{backfill.job.name}: the rebuild is given up; its view stays as it is")
         return
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
-        put_back(backfill.store, engine=spark, requested_by=user())
+        put_back(backfill.store, engine=spark, requested_by=user(), discard_history=discard_history)
     typer.echo(f"{backfill.job.name}: the former view is back; the next epoch brings it up to date")

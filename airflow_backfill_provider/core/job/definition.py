@@ -32,7 +32,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.adoption import AsOf, BackfillFrom, require_possible
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
-from airflow_backfill_provider.core.job.layout import ViewLayout
+from airflow_backfill_provider.core.job.keep import KeptRows, require_keepable
 from airflow_backfill_provider.core.job.rate_limit import (
     AskedRate,
     PaceField,
@@ -71,7 +71,7 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class BackfillJob(ViewLayout):
+class BackfillJob(KeptRows):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 
@@ -249,6 +249,7 @@ class BackfillJob(ViewLayout):
     @model_validator(mode="after")
     def _supported_by_kinds(self) -> Self:
         shape = kinds.shape_of_job(self)
+        require_keepable(self.keep, shape, self.upstream, is_adopted=self.backfill_from is not None)
         shape.require_job(self)
         named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
         for usual in (shape.default_visibility if named is None else named.only_visibility, shape.only_visibility):

@@ -59,6 +59,9 @@ class UpstreamDefinition(BaseModel):
     lag_unit: ClassVar[str] = "version"
     """What the distance of two offsets counts, in the singular."""
 
+    has_versions: ClassVar[bool] = False
+    """Whether an offset is the version of a table, each change has that of its commit, and names the row's key."""
+
     key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
     distribution_key: tuple[StrictStr, ...] = ()
 

@@ -15,6 +15,7 @@ class UpstreamView:
     :param incarnation: that job's incarnation whose rows the view has.
     :param state: the location of that job's control tables; empty if the view does not say, as one of an older package.
     :param is_finished: whether the view has all rows, as of one offset of its own upstream.
+    :param keep: which rows it keeps, as its job's definition says it; empty if these are those of its query.
     """
 
     location: str
@@ -22,3 +23,4 @@ class UpstreamView:
     incarnation: str
     state: str
     is_finished: bool
+    keep: str = ""

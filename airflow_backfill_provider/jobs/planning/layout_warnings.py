@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.keep import IS_CURRENT
 from airflow_backfill_provider.shapes import ShapedQuery
 
 _MANY = 10_000
@@ -24,7 +25,8 @@ def layout_warnings(job: BackfillJob, query: ShapedQuery, available: Sequence[st
         return
     key = [named.column for named in job.upstream.key]
     wanted = job.partition_by or job.cluster_by
-    decided = set(query.decided_by_unit(wanted, key, available))
+    # An epoch knows of the rows that it looks for that they have not ended.
+    decided = {*query.decided_by_unit(wanted, key, available), *(name for name in wanted if name.lower() == IS_CURRENT)}
     if moving := [name for name in job.partition_by if name not in decided]:
         yield (
             f"partition_by: a row may move to another value of {', '.join(moving)}, so each merge looks for changed "

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from airflow_backfill_provider.core.errors import TableLogError
+from airflow_backfill_provider.core.errors import TableLogError, UpstreamError
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, LogFiles
 
 _ENABLED = "delta.enableInCommitTimestamps"
@@ -92,6 +92,31 @@ class CommitTimes:
                 "rebuild the job"
             )
         return millis
+
+
+def recorded_times(log: DeltaLog, after: int, up_to: int) -> dict[int, int]:
+    """
+    Return the timestamps inside of the commits in ``(after, up_to]``, in microseconds, each later than the one before.
+
+    :raises UpstreamError: if a commit has none, or one that is not later than that of the version before it.
+    """
+    before = log.in_commit_timestamp(after) if after >= 0 else None
+    found = {}
+    for version in range(after + 1, up_to + 1):
+        millis = log.in_commit_timestamp(version)
+        if millis is None:
+            raise UpstreamError(
+                f"version {version} of {log.location} has no in-commit timestamp, so its time is that of a file, which "
+                f"may change: switch them on with ALTER TABLE … SET TBLPROPERTIES ('{_ENABLED}' = 'true') before the "
+                "job is created, or leave valid_by out"
+            )
+        if before is not None and millis <= before:
+            raise UpstreamError(
+                f"the in-commit timestamp of version {version} of {log.location} is not later than that of the version "
+                "before it; its writer does not follow Delta's protocol: rebuild the job without valid_by"
+            )
+        found[version], before = millis * 1_000, millis
+    return found
 
 
 def _ascending(millis: Sequence[int]) -> list[int]:

@@ -28,6 +28,9 @@ OWNER_PROPERTY = "backfill.owner"
 STATE_PROPERTY = "backfill.state"
 """The location of the job's control tables, for the jobs whose upstream the view is."""
 
+KEEP_PROPERTY = "backfill.keep"
+"""Which rows the view keeps, if these are not only those of its query; for the jobs whose upstream the view is."""
+
 ADOPTED_PROPERTY = "backfill.adopted_from"
 """The table that something else made and that became the view, with its version."""
 
@@ -126,6 +129,7 @@ def upstream_view(location: str, properties: Mapping[str, str]) -> UpstreamView 
         incarnation=found.incarnation,
         state=properties.get(STATE_PROPERTY, ""),
         is_finished=properties.get(FINISHED_PROPERTY) == "true",
+        keep=properties.get(KEEP_PROPERTY, ""),
     )
 
 

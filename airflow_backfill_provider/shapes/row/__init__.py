@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 
 if TYPE_CHECKING:
+    from airflow_backfill_provider.core.job.definition import BackfillJob
     from airflow_backfill_provider.shapes.row.query import RowQuery
 
 
@@ -20,6 +21,7 @@ class Row(Shape):
 
     name: ClassVar[str] = "row"
     has_keys: ClassVar[bool] = True
+    keeps_former_rows: ClassVar[bool] = True
 
     def query(self, text: str) -> RowQuery:
         """Parse a row-level query."""
@@ -28,8 +30,14 @@ class Row(Shape):
 
         return check_query(text)
 
+    def require_job(self, job: BackfillJob) -> None:
+        """Refuse a query that would see the versions of changes, if the view keeps former rows."""
+        if job.keep.keeps_former_rows:
+            self.query(job.query).require_named_columns(job.keep)
+
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer that merges changes by their key, and appends chunks."""
+        from airflow_backfill_provider.shapes.row.former_rows import FormerRowsWriter
         from airflow_backfill_provider.shapes.row.writer import RowWriter
 
-        return RowWriter(context)
+        return FormerRowsWriter(context) if context.job.keep.keeps_former_rows else RowWriter(context)

@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import Token
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition_change import DefinitionChange
+from airflow_backfill_provider.core.job.keep import Keep
 from airflow_backfill_provider.core.job.sql import RELATION, quote
 from airflow_backfill_provider.shapes.columns import possible_columns
 from airflow_backfill_provider.shapes.expressions import (
@@ -111,6 +112,21 @@ class RowQuery(ShapedQuery):
         :raises InvalidJobError: if such a function is not deterministic.
         """
         refuse_functions_without_parentheses(self.levels, available, unsupported)
+
+    def require_named_columns(self, keep: Keep) -> None:
+        """
+        Refuse ``struct(*)`` and the like, which would see the version of a change.
+
+        :raises InvalidJobError: with what to do.
+        """
+
+        def refuse(_: str) -> InvalidJobError:
+            return InvalidJobError(
+                f"query: with keep: {keep}, * cannot stand inside of an expression, such as struct(*); name the "
+                "columns there"
+            )
+
+        refuse_stars_in_expressions(self.levels[0].select, refuse)
 
     def output_of_key(self, column: str) -> str | None:
         """

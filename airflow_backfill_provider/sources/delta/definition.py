@@ -17,6 +17,7 @@ class DeltaUpstream(CatalogTableUpstream):
     """
 
     kind: ClassVar[str] = "delta"
+    has_versions: ClassVar[bool] = True
 
     @property
     def keeps_all_columns(self) -> bool:

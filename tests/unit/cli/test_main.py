@@ -57,9 +57,10 @@ def test_each_command_is_in_the_help_with_a_description():
     commands = [command for panel in PANELS.values() for command in panel]
     assert len(commands) == len(set(commands)) == len(app.registered_commands)
     assert all(command.__doc__ for command in commands)
-    work = "create run compact rebuild revert plan status watch verify why pause resume throttle rescale repair cancel"
+    work = "create run compact forget rebuild revert"
+    steps = "plan status watch verify why pause resume throttle rescale repair cancel"
     set_up = "fetch_jars archive_classes build_log_store sample examples constraints"
-    assert {command.__name__ for command in commands} == {*work.split(), "change", *set_up.split()}
+    assert {command.__name__ for command in commands} == {*work.split(), "change", *steps.split(), *set_up.split()}
     assert [group.name for group in app.registered_groups] == ["engine"]
 
 

@@ -53,3 +53,15 @@ def test_whatever_differs_in_a_query_of_groups_is_found_by_a_comparison():
 
 def test_settings_are_no_part_of_a_change():
     assert kind("SELECT id FROM upstream", "SELECT id FROM upstream", rate_limit=7, paused=True) is ChangeKind.NOTHING
+
+
+@pytest.mark.parametrize("keep", ["deleted", "history"])
+def test_a_view_that_keeps_former_rows_is_computed_anew(keep: str):
+    """Its former rows are of the former query, and a rebuild asks before it loses them."""
+    found = change_of(job_of(keep=keep), job_of(keep=keep, query="SELECT id FROM upstream WHERE amount > 5"))
+    assert (found.kind, found.reason) == (
+        ChangeKind.EVERYTHING,
+        f"the view keeps former rows (keep: {keep}), and these are of the former query",
+    )
+    assert change_of(job_of(keep=keep), job_of(keep="latest")).kind is ChangeKind.EVERYTHING
+    assert change_of(job_of(keep=keep), job_of(keep=keep)).kind is ChangeKind.NOTHING

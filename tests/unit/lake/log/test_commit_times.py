@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.errors import TableLogError
-from airflow_backfill_provider.lake.log.commit_times import CommitTimes, RecordedSince
+from airflow_backfill_provider.core.errors import TableLogError, UpstreamError
+from airflow_backfill_provider.lake.log.commit_times import CommitTimes, RecordedSince, recorded_times
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, LogFiles
 from tests.builders import commit_file
 
@@ -102,3 +102,40 @@ def test_a_commit_that_records_none_is_named_with_what_to_do(recorded, tmp_path)
     commit_file(tmp_path, 3).write_text('{"commitInfo":{}}', encoding="utf-8")
     with pytest.raises(TableLogError, match=r"version 3 of .* has no in-commit timestamp.*rebuild the job"):
         recorded.at(3)
+
+
+def record(folder, *millis):
+    """Commits that record these times, from version 0; ``None`` for one that records none."""
+    for version, recorded_at in enumerate(millis):
+        file = commit_file(folder, version)
+        file.parent.mkdir(exist_ok=True)
+        info = {} if recorded_at is None else {"inCommitTimestamp": recorded_at}
+        file.write_text(json.dumps({"commitInfo": info}, separators=(",", ":")), encoding="utf-8")
+    return DeltaLog(str(folder))
+
+
+def test_the_recorded_times_of_a_window_are_those_of_its_versions(tmp_path):
+    log = record(tmp_path, 10, 20, 21, 90)
+    assert recorded_times(log, 0, 2) == {1: 20_000, 2: 21_000}
+    assert recorded_times(log, -1, 0) == {0: 10_000}
+
+
+def test_the_version_before_a_window_may_be_gone_or_without_a_time(tmp_path):
+    """The feature was switched on with version 1, or the log was cleaned up."""
+    assert recorded_times(record(tmp_path, None, 20), 0, 1) == {1: 20_000}
+    commit_file(tmp_path, 0).unlink()
+    assert recorded_times(DeltaLog(str(tmp_path)), 0, 1) == {1: 20_000}
+
+
+@pytest.mark.parametrize(
+    ("millis", "said"),
+    [
+        ((10, None, 30), "version 1 of .* has no in-commit timestamp.*ALTER TABLE"),
+        ((10, 20, 20), "version 2 of .* is not later than that of the version before it"),
+        ((10, 9, 30), "version 1 of .* is not later than that of the version before it"),
+    ],
+)
+def test_times_that_do_not_order_the_versions_are_refused(tmp_path, millis, said):
+    """I6: what is kept would be in another order than it was."""
+    with pytest.raises(UpstreamError, match=said):
+        recorded_times(record(tmp_path, *millis), 0, 2)

@@ -1,0 +1,201 @@
+"""Writes a view of rows on Spark that keeps former rows: each change of a key by its version, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.job.keep import ValidBy, require_free_names
+from airflow_backfill_provider.core.scan.columns import own_columns
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.table_version import TableVersions
+from airflow_backfill_provider.lake.log.commit_times import recorded_times
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes.changes import Changes
+from airflow_backfill_provider.shapes.row import repair
+from airflow_backfill_provider.shapes.row.writer import RowWriter
+from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.former_rows import (
+    FormerRows,
+    began,
+    beginning_at,
+    rows_of_query,
+    with_columns_of,
+)
+from airflow_backfill_provider.spark.job_rows import literal
+from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
+from airflow_backfill_provider.spark.placed_rows import KnownRows
+from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.query import run_query
+from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
+
+
+class FormerRowsWriter(RowWriter):
+    """
+    Writes one job's view with ``keep: deleted`` or ``keep: history``.
+
+    The query runs over each row that a key had in the window, and not only over the last one.
+    """
+
+    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
+        """Refuse what :class:`RowWriter` does, and a column of the query with a name that the view needs."""
+        require_free_names(self._context.job.keep, super().schema().names)
+        if self._context.job.valid_by is ValidBy.COMMIT_TIME:
+            newest = self._log.newest().version
+            recorded_times(self._log, newest - 1, newest)
+        super().check(rows, table_properties)
+
+    def schema(self) -> StructType:
+        """Return the view's columns; those of the query come first."""
+        return with_columns_of(super().schema(), self._context.job.keep, self._context.job.valid_by)
+
+    def write_part(
+        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """Append the rows that pass the query, each from the version on that it was read as of."""
+        del since
+        job, version = self._context.job, _version_of(barrier.chunk_offset)
+        is_dated = job.valid_by is ValidBy.COMMIT_TIME
+        value = recorded_times(self._log, version - 1, version)[version] if is_dated else version
+        begins = began(job.valid_by, F.lit(value))
+        self._context.view.append(beginning_at(self._written(rows), job.keep, begins), part, identity, barrier)
+
+    def write_changes(
+        self,
+        changes: Changes,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        *,
+        repairs: bool,
+        since: TableVersions | None,
+    ) -> None:
+        """Replace the rows that the changed keys have, in one commit."""
+        del since
+        versions = self._tolerated(changes) if repairs else self._versions_of(changes)
+        self._replace(versions, CHANGES, identity, barrier)
+
+    def repair(
+        self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
+    ) -> None:
+        """
+        Replace the changed rows by version, and the chosen ones as of the window's end.
+
+        What differs from the query ends there, and the right row begins. Rows that have ended are not touched.
+        """
+        del since
+        view, rows, outputs = self._context.view, self._rows, self._key_outputs()
+        chosen = repair.rows_to_write(self._context.spark, rows, barrier)
+        present = rows_of_query(view.table.read(), self._context.job.keep)
+        keys = repair.keys_to_replace(self._context.spark, rows, barrier, chosen, present, outputs).persist(KEPT)
+        end = literal(barrier.upstream.to_offset)
+        steps = [
+            self._as_changes(chosen, end, is_upsert=True),
+            self._as_changes(keys.toDF(*rows.key.names), end, is_upsert=False),
+        ]
+        if changes is not None:
+            steps.append(self._tolerated(changes))
+        names = [*rows.columns, rows.change_offset, rows.own.is_upsert, rows.own.appeared]
+        try:
+            together = reduce(DataFrame.unionAll, (step.select(*map(column, names)) for step in steps))
+            self._replace(together, REPAIR, identity, barrier)
+        finally:
+            keys.unpersist()
+
+    def _as_changes(self, rows: DataFrame, end: Column, *, is_upsert: bool) -> DataFrame:
+        """Return rows, or the columns of keys alone, as changes at the end of a window."""
+        own, types = self._rows.own, self._rows.empty().schema
+        return rows.select(
+            *(
+                column(name) if name in rows.columns else F.lit(None).cast(types[name].dataType).alias(name)
+                for name in self._rows.columns
+            ),
+            end.alias(self._rows.change_offset),
+            F.lit(is_upsert).alias(own.is_upsert),
+            F.lit(False).alias(own.appeared),
+        )
+
+    def _tolerated(self, changes: Changes) -> DataFrame:
+        """Return changes of keys that may be in the view although they appeared: the upstream has each once."""
+        return self._versions_of(changes).withColumn(self._rows.own.appeared, F.lit(False))
+
+    def _versions_of(self, changes: Changes) -> DataFrame:
+        if changes.versions is None:
+            raise TypeError("the changes of a view that keeps former rows come by version")
+        return changes.versions
+
+    def _replace(self, versions: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+        """
+        Replace the rows of changed keys, once per epoch.
+
+        :param versions: the used columns, the version of each change, and the flags of a change.
+        """
+        view = self._context.view
+        newest = view.table.log.newest().version
+        # This comes second: then the version is from before the epoch's own write, and nothing is added twice.
+        if view.table.is_written(part, identity, barrier):
+            return
+        former = FormerRows(self._context.job.keep, super().schema(), self._key_outputs())
+        known = KnownRows.of(view.table, newest)
+        touched = former.units_of(self._keys_of(versions))
+        units = TouchedUnits.of(touched, former.unit)
+        rows = known.rows
+        for condition in touched_partitions(touched, partition_columns(touched, view.table.partition_by)):
+            rows = rows.filter(condition)
+        old = known.among(units.rows_in(rows).persist(KEPT))
+        try:
+            fresh = former.after(old.rows, self._steps(former, self._dated(versions, barrier)))
+            view.replace_known(old, fresh, units, part, identity, barrier)
+        finally:
+            old.rows.unpersist()
+
+    def _dated(self, versions: DataFrame, barrier: Barrier) -> DataFrame:
+        """Return changes with what the view has of their versions in place of these."""
+        by, offset = self._context.job.valid_by, self._rows.change_offset
+        if by is ValidBy.VERSION:
+            return versions.withColumn(offset, began(by, F.col(offset)))
+        end = _version_of(barrier.upstream.to_offset)
+        # Also versions without changes are read: then each time is later than all times before it.
+        times = recorded_times(self._log, min(_version_of(barrier.changes_after), end - 1), end)
+        version, time = own_columns(versions.columns).numbered("time", 2)
+        found = self._context.spark.createDataFrame([*times.items()], f"{version} BIGINT, {time} BIGINT")
+        joined = versions.join(F.broadcast(found), F.col(offset) == F.col(version))
+        return joined.withColumn(offset, began(by, F.col(time))).drop(version, time)
+
+    @property
+    def _log(self) -> DeltaLog:
+        return DeltaLog(self._context.job.upstream.location, self._context.view.storage_options)
+
+    def _steps(self, former: FormerRows, versions: DataFrame) -> DataFrame:
+        """Return the changes with the query's columns; see :meth:`FormerRows.after`."""
+        rows, names = self._rows, self._rows.names
+        # The query passes the version on like a key column that it does not select.
+        version = own_columns([*names, *self._query.words, *self._query.written_names(names)]).named("version")
+        query = replace(self._context.query, key=(*self._context.query.key, version))
+        (output,) = self._query.key_outputs((version,), names)
+        written = versions.filter(F.col(rows.own.is_upsert)).withColumnRenamed(rows.change_offset, version)
+        used = without_pushdown(written).select(*map(column, (*rows.columns, version)))
+        passing = run_query(self._context.spark, query, used)
+        changed = self._keys_of(versions, rows.change_offset, rows.own.appeared)
+        return former.written(passing, column(output), F.lit(False)).unionAll(
+            former.changed(changed, F.col(rows.change_offset), F.col(rows.own.appeared))
+        )
+
+    def _keys_of(self, versions: DataFrame, *others: str) -> DataFrame:
+        """Return the keys of changes under the names that the view has for them, and other columns."""
+        outputs = zip(self._rows.key.names, self._key_outputs(), strict=True)
+        return versions.select(*(column(name).alias(output) for name, output in outputs), *map(column, others))
+
+
+def _version_of(offset: Offset) -> int:
+    if offset.number is None:
+        raise TypeError(f"offset {offset} is not the version of a table")
+    return offset.number
