@@ -58,16 +58,16 @@ os.environ.update(_SHORT_LIVED)
 
 def _memory() -> str:
     """
-    Return how much memory the tests' own JVM gets: a quarter of what there is, from 2 to 4 GB.
+    Return how much memory the tests' own JVM gets: a quarter of what there is, from 2 to 6 GB.
 
     Killed clients leave sessions and cached tables behind, so that what it cannot free grows to more than a gigabyte.
-    With 2 GB, it spent a quarter of its time on collecting garbage.
+    With 2 GB, it spent a quarter of its time on collecting garbage, and with 4 GB an eighth.
     """
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and (most := limit.read_text(encoding="utf-8").strip()).isdecimal():
         whole = min(whole, int(most))
-    return f"{min(max(whole >> 32, 2), 4)}g"
+    return f"{min(max(whole >> 32, 2), 6)}g"
 
 
 # The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it. And no test looks
@@ -77,6 +77,9 @@ _DEFAULTS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Each broadcast of a few rows takes a megabyte until Java collects its plan. Spark would give them most of the
+    # memory. Plans and sessions need the rest and more, and then Java does nothing but collect garbage.
+    "spark.memory.fraction": "0.3",
     # Each test has tables of its own, and Delta keeps the plans of the last ten thousand: they fill the memory.
     "spark.databricks.delta.delta.log.cacheSize": "40",
     "spark.sql.ui.retainedExecutions": "10",

@@ -105,14 +105,14 @@ def run(shop: StarShop, *points: CrashPoint) -> bool:
 
 
 CHANGES = (
-    ["UPDATE {customers} SET name = 'moved' WHERE id = 1"],
+    ["UPDATE {customers} SET name = 'moved' WHERE id = 1", "UPDATE {orders} SET customer = 3 WHERE id = 8"],
     [
         "UPDATE {lines} SET product = 'p9' WHERE order_id = 3",
+        "UPDATE {lines} SET price = 9 WHERE line = 1",
         "DELETE FROM {orders} WHERE id = 4",
         "UPDATE {customers} SET name = 'c0' WHERE id = 2",
+        "DELETE FROM {customers} WHERE id = 0",
     ],
-    ["UPDATE {orders} SET customer = 3 WHERE id = 8", "DELETE FROM {customers} WHERE id = 0"],
-    ["UPDATE {customers} SET name = 'c2' WHERE id = 4", "UPDATE {lines} SET price = 9 WHERE line = 1"],
 )
 """Before each epoch: customers take their orders from group to group, and orders have lines in several groups."""
 
