@@ -10,7 +10,7 @@ import typer
 
 from airflow_backfill_provider.cli.jobs import user
 from airflow_backfill_provider.cli.rebuilding import jobs_downstream
-from airflow_backfill_provider.core.status.change_text import change_lines, done_line
+from airflow_backfill_provider.core.status.change_text import done_line
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, propose_change
 
@@ -52,13 +52,12 @@ def propose(file: Path, backfill: Backfill) -> ProposedChange:
     :raises BackfillError: if the job has no view that could follow.
     """
     proposed = propose_change(backfill.job, store=backfill.store, upstream=backfill.upstream)
-    change, why = proposed.change, proposed.why_impossible()
-    for line in change_lines(change.kind, change.reason, why, proposed.rows):
+    for line in proposed.lines:
         typer.echo(f"{backfill.job.name}: {line}")
-    if change.kind.keeps_rows:
+    if proposed.change.kind.keeps_rows:
         return proposed
     for reader in jobs_downstream(file):
-        gets = "has to be rebuilt, too" if why else "gets the difference as changes"
+        gets = "has to be rebuilt, too" if proposed.why_impossible() else "gets the difference as changes"
         typer.echo(f"{backfill.job.name}: job {reader.job.name} downstream {gets}")
     return proposed
 

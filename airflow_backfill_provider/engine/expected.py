@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField, StructType
 
 from airflow_backfill_provider.core.epoch.barrier import PinnedRange, PinnedRead
-from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyKind
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -61,10 +61,8 @@ def expected_leads(reader: SourceReader, settings: JobSettings, pinned: PinnedVe
 
     If history is read by the units of joined rows, a row may have been read in part: see :func:`of_read_units`.
     """
-    rows = reader.rows_to_verify(pinned.upstream_version)
-    types = {used.name: used.type for used in settings.upstream.columns}
-    used = rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, types))
-    return used.filter(_unskipped(_within_bounds(settings)))
+    rows = _used_rows(reader, pinned.upstream_version, settings.upstream)
+    return rows.filter(_unskipped(_within_bounds(settings)))
 
 
 def of_read_units(
@@ -97,9 +95,7 @@ def expected_others(
             pinned.others.get(name, pinned.upstream_version),
             settings.others.get(name, settings.upstream),
         )
-        rows = reader.rows_to_verify(offset)
-        # Neither may statistics of files hide rows from the query's conditions.
-        found[name] = rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, created_on.types))
+        found[name] = _used_rows(reader, offset, created_on)
     return found
 
 
@@ -127,6 +123,13 @@ def expected_further(
         rows = rows.select(*as_created(rows, settings.others[name].types))
         found[leading(name)] = rows.filter(F.spark_partition_id() >= 0)
     return found
+
+
+def _used_rows(reader: SourceReader, offset: Offset, created_on: ResolvedUpstream) -> DataFrame:
+    """Return the used columns of all rows of an upstream, in their types when the job was created."""
+    rows = reader.rows_to_verify(offset)
+    # Neither may statistics of files hide rows from the query's conditions.
+    return rows.filter(F.spark_partition_id() >= 0).select(*as_created(rows, created_on.types))
 
 
 def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[str]) -> Column:

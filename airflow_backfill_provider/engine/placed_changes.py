@@ -10,13 +10,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.epoch.barrier import decoded
-from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.engine.window_changes import HeldBack, WindowChanges
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.net_changes import ROWS_ADDED, MeasuredChanges, leaves_something, measure_changes
 from airflow_backfill_provider.spark.shallow_rows import shallow
+from airflow_backfill_provider.spark.unit_places import are_all
 
 
 class PlacedWindowChanges(WindowChanges):
@@ -34,7 +33,7 @@ class PlacedWindowChanges(WindowChanges):
         """Find the changes, and then what they do in each unit, as long as some unit is not read."""
         super().find()
         changes, barrier, placed = super().of_view(), self.barrier, self.tables.job_rows
-        if barrier.computes_whole or EVERYTHING in decoded(barrier.read_before, placed.scan):
+        if barrier.computes_whole or are_all(placed, barrier.read_before):
             return
         self._added = 0
         if changes is None:

@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import DefinitionChange
+from airflow_backfill_provider.core.status.change_text import change_lines
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.first_look import FirstLook, look
 from airflow_backfill_provider.jobs.mutations import require_not_cancelled
@@ -68,6 +69,11 @@ class ProposedChange:
     def is_in_force(self) -> bool:
         """Whether the new definition is in force already."""
         return self.job.definition() == self.settings.definition.definition()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The class of the change, its reason, and its cost, in words."""
+        return change_lines(self.change.kind, self.change.reason, self.why_impossible(), self.rows)
 
     def why_impossible(self) -> str:
         """Return why only a rebuild can make this change; empty if it is possible."""

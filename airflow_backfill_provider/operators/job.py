@@ -139,13 +139,11 @@ class ChangeBackfillOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the query."""
-        from airflow_backfill_provider.core.status.change_text import change_lines
         from airflow_backfill_provider.jobs.changed_query import propose_change
 
         with self.opened() as backfill:
             proposed = propose_change(backfill.job, store=backfill.store, upstream=backfill.upstream)
-            change = proposed.change
-            for line in change_lines(change.kind, change.reason, proposed.why_impossible(), proposed.rows):
+            for line in proposed.lines:
                 self.log.info("job %s: %s", backfill.job.name, line)
             proposed.require_possible()
             if not proposed.is_in_force:

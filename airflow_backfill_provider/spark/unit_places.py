@@ -9,7 +9,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.epoch.barrier import PinnedRange
+from airflow_backfill_provider.core.epoch.barrier import PinnedRange, decoded
+from airflow_backfill_provider.core.scan.keys import EVERYTHING
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.net_changes import ROWS_ADDED
@@ -80,6 +81,11 @@ def of_units(placed: JobRows, rows: DataFrame, names: Sequence[str], ranges: Ite
     units = zip(placed.scan.fields[1:], names, strict=True)
     cast = rows.withColumns({unit.name: column(name).cast(unit.type) for unit, name in units})
     return placed.with_vnodes(cast).filter(placed.is_read(ranges)).select(*map(column, rows.columns))
+
+
+def are_all(placed: JobRows, ranges: Iterable[PinnedRange]) -> bool:
+    """Return whether some ranges have all units."""
+    return EVERYTHING in decoded(ranges, placed.scan)
 
 
 def _side(

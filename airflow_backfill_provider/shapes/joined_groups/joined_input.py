@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
-from airflow_backfill_provider.core.scan.keys import EVERYTHING
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupedRows, GroupInput, Images, sampled
 from airflow_backfill_provider.shapes.joined.changed_leads import affected_unchanged, changed_leads, read_leads
@@ -18,7 +17,7 @@ from airflow_backfill_provider.shapes.joined_groups.query import JoinedGroupQuer
 from airflow_backfill_provider.shapes.joined_groups.read_units import RowsOfUnits
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.unit_places import AffectedRows, net_by_unit
+from airflow_backfill_provider.spark.unit_places import AffectedRows, are_all, net_by_unit
 
 
 class JoinedInput(GroupInput):
@@ -123,7 +122,7 @@ class JoinedInput(GroupInput):
     def _read(self, rows: JoinedRows, barrier: Barrier) -> GroupedRows:
         """Return those of joined rows whose units were read before an epoch."""
         placed = self.context.placed
-        if placed is None or EVERYTHING in decoded(barrier.read_before, placed.scan):
+        if placed is None or are_all(placed, barrier.read_before):
             return rows
         return RowsOfUnits(rows, placed, barrier.read_before)
 
