@@ -64,6 +64,12 @@ _DELTA = {
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
 
+_PYTHON = {
+    # By default, PySpark tells Java the line of Python for every column that it makes, which takes three quarters of
+    # the time. It is only for messages of errors, and ours name the job's line.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+
 _MEMORY = {
     # Rows that are kept on disk are written by Java's serialization, in batches of four megabytes or more. It remembers
     # what it wrote until it is reset, by default after a hundred objects: for each task, these did not fit.
@@ -126,7 +132,7 @@ def spark_conf(master: str, conf: Mapping[str, str] | None = None, *, rows: int 
     """
     conf = conf or {}
     own = _local_conf(conf, rows) if is_local(master) else _CLUSTER
-    return {**_DELTA, **_MEMORY, **_S3, **_jars_conf(master), **own, **conf}
+    return {**_DELTA, **_PYTHON, **_MEMORY, **_S3, **_jars_conf(master), **own, **conf}
 
 
 def spark_environment() -> dict[str, str]:

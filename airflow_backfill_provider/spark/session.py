@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -13,6 +15,21 @@ from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.store.object_store import hadoop_settings
 from airflow_backfill_provider.spark.session_settings import OURS, settings_to_reset
+
+_CLASSES = (
+    "PythonUtils",
+    "PythonErrorUtils",
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.internal.SQLConf",
+    "org.apache.spark.SparkThrowableHelper",
+    "org.apache.spark.util.Utils",
+    "py4j",
+    "py4j/reflection",
+    "py4j/reflection/TypeUtil",
+)
+"""The names of Java's classes and packages as PySpark asks for them; behind a slash, in the package before it."""
 
 
 def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> SparkSession:
@@ -27,11 +44,29 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
     # Spark logs every refused query with the JVM's stack; the raised error has the cause in one line.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    if isinstance(spark, SparkSession):
+        # Not on a Spark Connect server, where Java is elsewhere.
+        _keep_java_classes(spark)
     pin_settings(spark)
     for name, value in hadoop_settings(storage_options or {}).items():
         if spark.conf.get(f"spark.hadoop.{name}", None) is None:
             spark.conf.set(name, value)
     return spark
+
+
+def _keep_java_classes(spark: SparkSession) -> None:
+    """
+    Look up once which Java classes PySpark's short names mean, and let it find them among the names of its own side.
+
+    PySpark asks Java again for each column and for each error. For some of the names, Java looks through all jars up to
+    ten times.
+    """
+    java = spark._jvm  # noqa: SLF001 - PySpark has no other way to it
+    for name in _CLASSES:
+        at, _, attribute = name.rpartition("/")
+        owner = reduce(getattr, at.split("/") if at else (), java)
+        if attribute not in vars(owner):
+            setattr(owner, attribute, getattr(owner, attribute))
 
 
 def pin_settings(spark: SparkSession) -> None:
@@ -40,7 +75,7 @@ def pin_settings(spark: SparkSession) -> None:
 
     :raises SparkUnavailableError: if a session cannot change one of them.
     """
-    found = spark.conf.getAll
+    found = _settings(spark)
     for name, value in OURS.items():
         if found.get(name) != value:
             spark.conf.set(name, value)
@@ -52,6 +87,16 @@ def pin_settings(spark: SparkSession) -> None:
                 f"Spark was started with {name}={found[name]}; results may depend on that setting, and a session "
                 "cannot change it: start Spark without it"
             ) from error
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    """Return all settings of a session, with few calls; PySpark's own classic one asks Java thrice for each setting."""
+    if not isinstance(spark, SparkSession):
+        return spark.conf.getAll
+    # Spark itself writes JSON with this library.
+    to_json = getattr(spark._jvm, "com.fasterxml.jackson.databind.ObjectMapper")()  # noqa: SLF001 - as PySpark
+    found: dict[str, str] = json.loads(to_json.writeValueAsString(spark.conf._jconf.getAllAsJava()))  # noqa: SLF001
+    return found
 
 
 def write_no_checksums(spark: SparkSession, locations: Iterable[str]) -> None:

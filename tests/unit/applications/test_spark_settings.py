@@ -92,6 +92,11 @@ def test_every_java_that_decodes_records_limits_what_avro_makes_room_for():
 
 
 @pytest.mark.parametrize("master", ["local[*]", "yarn"])
+def test_java_is_not_told_the_line_of_python_of_each_column(jars, master):
+    assert spark_conf(master)["spark.python.sql.dataFrameDebugging.enabled"] == "false"
+
+
+@pytest.mark.parametrize("master", ["local[*]", "yarn"])
 def test_no_task_holds_a_hundred_batches_that_it_has_written_to_disk(jars, master):
     """Each batch of rows that are kept has four megabytes or more: an engine of 600 MB ran out of memory."""
     assert int(spark_conf(master)["spark.serializer.objectStreamReset"]) <= 10
