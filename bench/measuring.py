@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +53,6 @@ class Epoch:
 
 def session() -> SparkSession:
     """Start Spark."""
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     return start_session("bench")
 
 

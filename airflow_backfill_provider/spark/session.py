@@ -44,6 +44,8 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
     # Spark logs every refused query with the JVM's stack; the raised error has the cause in one line.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # It tells of each thread whose connection it closes.
+    logging.getLogger("py4j.clientserver").setLevel(logging.WARNING)
     if isinstance(spark, SparkSession):
         # Not on a Spark Connect server, where Java is elsewhere.
         _keep_java_classes(spark)

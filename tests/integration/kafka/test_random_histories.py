@@ -83,7 +83,7 @@ class History:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", [3, *range(10, 20)])
+@pytest.mark.parametrize("seed", [3, *range(10, 13)])
 def test_every_committed_record_is_in_the_view_once(orders: TopicOfOrders, seed: int) -> None:
     """I1 to I5, with aborted records, an open transaction that holds the end back, and a partition that is added."""
     history = History(orders, seed)
@@ -100,7 +100,7 @@ def test_every_committed_record_is_in_the_view_once(orders: TopicOfOrders, seed:
     orders.assert_truth()
 
 
-@pytest.mark.parametrize("seed", [exhaustive(seed) for seed in range(1, 7)])
+@pytest.mark.parametrize("seed", [exhaustive(seed) for seed in range(1, 4)])
 def test_compaction_takes_nothing_out_of_the_view_and_doubles_nothing(orders: TopicOfOrders, seed: int) -> None:
     """I1: what is left is in the view; what was removed is there once or, if it was not read in time, not at all."""
     history = History(orders, seed, **COMPACTED)

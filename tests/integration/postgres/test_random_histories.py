@@ -133,7 +133,7 @@ def cheap(row: Row) -> tuple[Any, ...] | None:
     return (row.status, row.amount) if row.amount is not None and row.amount < 900 else None
 
 
-@pytest.mark.parametrize("seed", [1, *(exhaustive(seed) for seed in range(2, 12))])
+@pytest.mark.parametrize("seed", [1, *(exhaustive(seed) for seed in range(2, 6))])
 def test_random_histories(shop: Shop, seed: int) -> None:
     """I1, I2 and I4: after each epoch, whatever is written and whatever dies; at the end the oracle agrees."""
     shop.run_sql(
