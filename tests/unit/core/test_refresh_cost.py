@@ -72,9 +72,9 @@ def test_what_is_only_estimated_says_so_and_counts_the_rows_that_are_joined_anew
         (join.row + groups.row) / 2,
         (join.change + groups.change) / 2,
     )
-    limit = break_even("join", 20_000_000)
-    assert cheaper_refresh("join", rows=20_000_000, changes=1).reason == (
-        f"by an estimate, about 1 row would be joined anew, and below {limit:,} rows a join costs less"
+    limit = break_even(over_join("slice"), 20_000_000)
+    assert cheaper_refresh(over_join("slice"), rows=20_000_000, changes=1).reason == (
+        f"by an estimate, about 1 row would be joined anew, and below {limit:,} rows a slice over a join costs less"
     )
     assert described_break_even(over_join("slice"), 100, 4_000, Refresh.AUTO) == (
         "by an estimate, computing the whole view costs less if more than about 100 rows (2.5 %) are joined anew "

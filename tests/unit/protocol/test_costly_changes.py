@@ -32,7 +32,7 @@ def test_a_changed_row_counts_as_the_rows_of_the_lead_that_it_touches():
     assert list(found.warnings({"customers": 89, "countries": 8})) == []
     (warning,) = found.warnings({"customers": 89, "countries": 9})
     assert warning == (
-        "at least 9 rows of countries changed, and about 900 rows of orders or more are joined anew; by an estimate, "
+        "at least 9 rows of countries changed, and about 900 rows of orders or more are joined anew; by the benchmark, "
         "a rebuild, which computes the whole view, costs less from there on"
     )
 

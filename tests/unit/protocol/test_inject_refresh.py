@@ -92,7 +92,7 @@ def test_a_job_that_does_not_ask_has_nothing_new_in_its_records(lake):
 
 
 def test_an_epoch_over_several_upstreams_chooses_by_what_all_of_their_changes_affect(tmp_path, monkeypatch):
-    """Fourteen orders of four customers: by an estimate, each of two new ones affects 3.5 orders."""
+    """Fourteen orders of four customers: on average, each of two new ones affects 3.5 orders."""
     monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "join", EpochCost(fixed=0, row=0, change=2))
     shop = Shop(tmp_path, strategy="snapshot", refresh="auto")
     shop.commit("orders", 1.5, {"id": list(range(3, 13)), "customer": [1, 2] * 5})
@@ -103,7 +103,7 @@ def test_an_epoch_over_several_upstreams_chooses_by_what_all_of_their_changes_af
     shop.now = 4
     barrier = shop.epoch()
     assert barrier.refresh == PinnedRefresh(
-        whole=False, reason="by an estimate, about 1 row would be joined anew, and below 7 rows a join costs less"
+        whole=False, reason="about 1 row would be joined anew, and below 7 rows a join costs less"
     )
     shop.order(5, 14)
     shop.commit("customers", 5, {"id": [3, 4], "name": ["c", "d"]})
