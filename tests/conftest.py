@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from xdist.scheduler.protocol import Scheduling
 
 settings.register_profile(
-    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "tests",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 # Under mutation testing every test is run hundreds of times, on a machine that is busy.
 settings.register_profile(

@@ -19,11 +19,11 @@ from faults.joins.rows import CHANGES, JoinedRows
 from faults.joins.tables import TYPES, some_tables
 from faults.shapes.values import sql_type
 
-MANY = 300
+MANY = 120
 CASES = [a_case(chance("joins", 1, number)) for number in range(MANY)]
 
 
-def queries(kind, count=150):
+def queries(kind, count=60):
     for number in range(count):
         random = chance(kind, 1, number)
         yield a_query(random, some_tables(random), [kind])

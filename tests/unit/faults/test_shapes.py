@@ -29,7 +29,7 @@ from faults.shapes.refusals import require_true
 from faults.shapes.rows import Rows, as_arrow
 from faults.shapes.statistics import statistics
 
-MANY = 600
+MANY = 240
 CASES = [a_case(chance("shapes", 1, number)) for number in range(MANY)]
 COLUMNS = (
     Column(name="id", type="decimal(20,0)"),
