@@ -116,7 +116,7 @@ test-smoke: install $(VENV)/.local-files ## run one test each of Spark, Airflow,
 test-other-pythons: install ## run the fast tests and the smoke tests on the other Pythons of this machine
 	scripts/test_other_pythons.sh $(VENV) $(PYTHON_VERSION) $(PYTHONS)
 
-test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run the tests that `make test` leaves out, for a release; an hour
+test-exhaustive: install s3-server $(VENV)/.classes $(VENV)/.local-files ## run the tests that `make test` leaves out, for a release; hours
 	$(BIN)/python -m pytest -m exhaustive $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests

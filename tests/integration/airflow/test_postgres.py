@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -216,10 +217,11 @@ def spark_of(engine: str, environment: pytest.MonkeyPatch, conf: Mapping[str, st
             environment.setenv("AIRFLOW_CONN_TESTS_SPARK", json.dumps({**fields, "password": read_token()}))
             yield
         return
-    known = Path(os.environ["SPARK_CONF_DIR"], "spark-defaults.conf").read_text(encoding="utf-8")
-    added = "".join(f"{name} {value}\n" for name, value in conf.items())
-    (folder / "spark-defaults.conf").write_text(known + added, encoding="utf-8")
-    environment.setenv("SPARK_CONF_DIR", str(folder))
+    # The folder also has the file system of the tests' Spark.
+    settings = Path(shutil.copytree(os.environ["SPARK_CONF_DIR"], folder / "conf"))
+    with (settings / "spark-defaults.conf").open("a", encoding="utf-8") as file:
+        file.writelines(f"{name} {value}\n" for name, value in conf.items())
+    environment.setenv("SPARK_CONF_DIR", str(settings))
     environment.delenv("AIRFLOW_BACKFILL_SPARK_CONNECTION")
     yield
 
@@ -264,5 +266,5 @@ def test_the_password_appears_nowhere(
     }
     assert shop.login in outputs["what was printed"], "the database refused it"
     assert any("SparkListenerApplicationStart" in output for output in outputs.values())
-    assert any("public.orders" in text for output, text in outputs.items() if str(logged) in output)
+    assert any("JDBCRelation" in text for output, text in outputs.items() if str(logged) in output)
     assert [output for output, text in outputs.items() if PASSWORD in text] == []
