@@ -102,7 +102,7 @@ class EpochRun:
             tables = self.engine.table_versions(settings, barrier, since=self.since)
             state = self._advanced(done, writes, seconds)
             with stage_of(StageKind.PUBLISH).entered(seconds):
-                if state.completed:
+                if state.completed and not barrier.withheld:
                     self.engine.mark_finished(settings, barrier)
                 else:
                     # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
@@ -137,6 +137,7 @@ class EpochRun:
             rows_read=rows_read(self.settings.scan, state),
             state_epoch=state.epoch,
             completed=state.completed,
+            withheld=done.withheld,
             **commit_fields(tables),
             watermark=done.upstream.watermark,
             seconds=writes.seconds,

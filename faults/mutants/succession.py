@@ -38,7 +38,7 @@ MUTANTS = (
         breaks="A handover without new changes counts as an idle epoch, so the former rows stay.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/decision.py",
-        old=" or inputs.rewrite or inputs.brings_first_rows)",
+        old=" or inputs.rewrite or inputs.is_due_anyway)",
         new=" or inputs.rewrite)",
         killers=(f"{SUCCESSION}::test_the_handover_pins_the_rows_and_the_state_to_go_on_from",),
     ),
