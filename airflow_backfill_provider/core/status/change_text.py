@@ -45,6 +45,13 @@ _COSTS = {
 }
 
 
+WAITS_LINE = (
+    "the change waits for an approval, and the view stays as it is; see airflow-backfill diff, and approve it with "
+    "airflow-backfill approve"
+)
+"""What happens next, after a change was proposed."""
+
+
 def done_line(kind: ChangeKind) -> str:
     """Return what happens next, after a change was made."""
     if kind.keeps_rows:
