@@ -84,21 +84,7 @@ def test_a_rebuild_waits_stays_fresh_and_takes_the_place_after_its_approval(numb
     grow(lake, query=LATTER, **GATED)
     grown(lake)
     shown = compared(lake)
-    assert shown.recorded.sides.at_one_point
-    sides = shown.sides
-    assert sides.served is not None
-    assert isinstance(sides.waiting, ViewAt)
-    expected = by_hand(rows_of(sides.served), rows_of(sides.waiting), "id", ["name", "price"])
-    found = shown.recorded.rows
-    assert numbers_of(found) == expected
-    assert expected["columns"] == {"price": 7}, "0 is 0 if it is doubled"
-    assert (found.columns_added, found.columns_removed, found.columns_retyped) == (("loud",), (), ())
-    assert [(key.kind, key.key) for key in found.sample if key.kind is RowChange.REMOVED] == [("removed", ("3",))]
-    values = {one.key: one for one in shown.values(lake.engine.view_comparer())}
-    assert (values["3",].before[0]["price"], values["3",].after) == ("3.0", ())
-    assert (values["4",].before[0]["price"], values["4",].after[0]["price"]) == ("4.0", "8.0")
-    assert "8.0" not in shown.recorded.model_dump_json()
-
+    assert_is_that_of_both_views(lake, shown)
     lake.change("UPDATE {upstream} SET price = 50 WHERE id = 4")
     lake.epoch()
     assert step(lake), "it is kept fresh while it waits"
@@ -131,6 +117,24 @@ def test_a_rebuild_waits_stays_fresh_and_takes_the_place_after_its_approval(numb
     revert.put_back(lake.backfill.store, engine=lambda: lake.engine, requested_by="tester")
     lake.finish()
     lake.assert_equals_query(FORMER.replace("upstream", "{upstream}"))
+
+
+def assert_is_that_of_both_views(lake: Lakehouse, shown: ShownDifference) -> None:
+    """Compare a difference with what plain Python finds in both tables; values are told on request."""
+    assert shown.recorded.sides.at_one_point
+    sides = shown.sides
+    assert sides.served is not None
+    assert isinstance(sides.waiting, ViewAt)
+    expected = by_hand(rows_of(sides.served), rows_of(sides.waiting), "id", ["name", "price"])
+    found = shown.recorded.rows
+    assert numbers_of(found) == expected
+    assert expected["columns"] == {"price": 7}, "0 is 0 if it is doubled"
+    assert (found.columns_added, found.columns_removed, found.columns_retyped) == (("loud",), (), ())
+    assert [(key.kind, key.key) for key in found.sample if key.kind is RowChange.REMOVED] == [("removed", ("3",))]
+    values = {one.key: one for one in shown.values(lake.engine.view_comparer())}
+    assert (values[("3",)].before[0]["price"], values[("3",)].after) == ("3.0", ())
+    assert (values[("4",)].before[0]["price"], values[("4",)].after[0]["price"]) == ("4.0", "8.0")
+    assert "8.0" not in shown.recorded.model_dump_json()
 
 
 def test_a_changed_query_is_compared_as_of_the_views_epoch_and_approved_or_void(numbers: Lakehouse) -> None:

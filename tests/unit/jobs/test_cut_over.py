@@ -11,19 +11,17 @@ from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, InvalidJobError, NotFinishedError
 from airflow_backfill_provider.core.job.cut_over import CutOverKind
-from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.status.job_condition import JobCondition
-from airflow_backfill_provider.jobs import changed_query, creation, cut_over, revert, succession
+from airflow_backfill_provider.jobs import creation, cut_over, revert
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import view_differences
 from tests.builders import PAID
-from tests.cut_overs import KnownComparer, approved, seen
+from tests.cut_overs import KnownComparer, seen
 from tests.dying import died
 from tests.property.backfilling import TESTER
+from tests.unit.jobs.waiting import GATED, approve, change, grow, grown, step, waiting
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
-
-GATED = {"cut_over": "on_approval"}
 
 
 @pytest.fixture
@@ -32,62 +30,6 @@ def served(backfilling):
     backfilling.finish()
     protocol.finish_job(store=backfilling.store, requested_by="x")
     return backfilling
-
-
-def latter_of(backfilling, **changes):
-    return BackfillJob(**{**backfilling.job.model_dump(mode="json"), "query": PAID, **GATED, **changes})
-
-
-def grow(backfilling, **changes):
-    job = latter_of(backfilling, **changes)
-    succession.grow_successor(
-        job,
-        store=backfilling.store,
-        upstream=backfilling.orders.table,
-        engine=backfilling.engine,
-        requested_by="ann",
-        clock=backfilling.clock,
-    )
-    return job
-
-
-def step(backfilling, job):
-    """Run one epoch of the rebuild; return whether there was one."""
-    barrier = protocol.inject_barrier(
-        store=job.store, upstream=backfilling.orders.table, requester=TESTER, clock=backfilling.clock
-    ).barrier
-    if barrier is not None:
-        protocol.run_epoch(barrier, store=job.store, engine=backfilling.engine(), clock=backfilling.clock)
-    return barrier is not None
-
-
-def grown(backfilling):
-    job = backfilling.backfill.successor
-    while step(backfilling, job):
-        pass
-    return job
-
-
-def change(backfilling, **changes):
-    job = latter_of(backfilling, **changes)
-    settings = changed_query.change_query(
-        job,
-        store=backfilling.store,
-        upstream=backfilling.orders.table,
-        engine=backfilling.engine,
-        requested_by="ann",
-        clock=backfilling.clock,
-    )
-    backfilling.job = job
-    return settings
-
-
-def waiting(backfilling):
-    return cut_over.cut_over_status(backfilling.store, backfilling.store.settings())
-
-
-def approve(backfilling):
-    return approved(backfilling.backfill, backfilling.clock)
 
 
 # ----------------------------------------------------------------------------------------------- a rebuild
@@ -101,7 +43,7 @@ def test_a_rebuild_waits_and_stays_fresh_until_it_is_approved(served):
     for amount in (7, 8):
         served.orders.change([3], amount=amount)
         served.epoch()
-        assert step(served, served.backfill.successor), "it is kept fresh"
+        assert step(served), "it is kept fresh"
         assert served.ask().barrier is None
         assert served.store.settings().incarnation == first.incarnation
     status = served.backfill.status()
@@ -117,7 +59,7 @@ def test_a_rebuild_waits_and_stays_fresh_until_it_is_approved(served):
     )
     assert waiting(served) is None
     served.orders.change([3], amount=9)
-    assert step(served, served.backfill.successor), "later epochs of the rebuild do not void it"
+    assert step(served), "later epochs of the rebuild do not void it"
     barrier = served.inject()
     assert barrier.incarnation != first.incarnation
     served.run(barrier)
@@ -141,15 +83,6 @@ def test_an_approval_says_what_was_seen(served):
     assert settings.approved.difference == shown.number == 1
     assert settings.approved.versions == shown.sides.model_dump(mode="json")
     assert cut_over.approve(shown, store=served.store, approved_by="bob") == settings, "approved is approved"
-
-
-def test_two_views_without_a_common_point_are_compared_at_their_newest(served):
-    grow(served)
-    served.orders.change([3], amount=7)
-    grown(served)
-    shown = seen(served.backfill, KnownComparer(), served.clock)
-    assert not shown.sides.at_one_point
-    assert shown.sides.served.upstreams != shown.sides.waiting.upstreams
 
 
 @pytest.mark.parametrize("again", [{}, {"vnode_count": 8}], ids=["the same, grown again", "another definition"])
