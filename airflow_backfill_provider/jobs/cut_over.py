@@ -77,10 +77,10 @@ def waiting_of(store: BackfillStore, settings: JobSettings) -> WaitingCutOver | 
         return WaitingCutOver(subject=changed, definition=latter.definition, settings=latter, store=store, since=since)
     if settings.successor is None:
         return _unless_approved(backfill_of(settings), settings, settings.definition, settings, store)
-    theirs = store_of(settings.successor, store)
-    if not theirs.created():
+    theirs, latter_job = store_of(settings.successor, store), BackfillJob(**settings.successor.job)
+    if not latter_job.waits_for_approval or not theirs.created():
         return None
-    grown, latter_job = theirs.settings(), BackfillJob(**settings.successor.job)
+    grown = theirs.settings()
     return _unless_approved(rebuild_of(settings, grown.incarnation), settings, latter_job, grown, theirs)
 
 

@@ -102,8 +102,10 @@ class EpochRun:
             tables = self.engine.table_versions(settings, barrier, since=self.since)
             state = self._advanced(done, writes, seconds)
             with stage_of(StageKind.PUBLISH).entered(seconds):
-                if state.completed and not barrier.withheld:
-                    self.engine.mark_finished(settings, barrier)
+                if state.completed:
+                    # A delayed attempt of a withheld epoch must not take back the mark of one after the approval.
+                    if not barrier.withheld:
+                        self.engine.mark_finished(settings, barrier)
                 else:
                     # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
                     self.engine.unmark_finished(settings, barrier)

@@ -46,7 +46,7 @@ MUTANTS = (
         name="finished-by-a-former-epoch",
         breaks="A view that takes another's place counts as finished before it has its rows.",
         invariant="I1",
-        file="airflow_backfill_provider/protocol/finish.py",
+        file="airflow_backfill_provider/jobs/cut_over.py",
         old="if commit.completed and commit.incarnation == settings.incarnation",
         new="if commit.completed",
         killers=(f"{SUCCESSION}::test_a_job_is_not_finished_before_its_view_has_the_rows",),

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.engine import EpochWrites
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, InvalidJobError, NotFinishedError
 from airflow_backfill_provider.core.job.cut_over import CutOverKind
@@ -15,6 +16,7 @@ from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.jobs import creation, cut_over, revert
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import view_differences
+from airflow_backfill_provider.protocol.epoch_run import EpochRun
 from tests.builders import PAID
 from tests.cut_overs import KnownComparer, seen
 from tests.dying import died
@@ -302,6 +304,29 @@ def test_an_epoch_that_was_pinned_before_the_approval_withholds_the_view(complet
     assert not complete.run(barrier).is_finished
     assert not complete.view.marked_finished
     complete.epoch()
+    assert complete.view.marked_finished
+
+
+def test_a_delayed_attempt_from_before_the_approval_takes_no_mark_back(complete):
+    """I3, I5: finished stays finished, whoever wakes up."""
+    complete.orders.change([3], amount=7)
+    delayed = complete.inject()
+    engine = complete.engine()
+    assert died(CrashPoint.BEFORE_LOG_COMMIT, lambda: complete.run(delayed, engine))
+    complete.run(delayed)
+    approve(complete)
+    complete.epoch()
+    assert complete.view.marked_finished
+    run = EpochRun(
+        barrier=delayed,
+        settings=complete.store.settings(),
+        since=next(commit.tables for commit in complete.store.commits() if commit.epoch == delayed.prev_epoch),
+        store=complete.backfill.store,
+        engine=engine,
+        clock=complete.clock,
+        by="a delayed attempt",
+    )
+    run.commit_state(delayed, EpochWrites({}, 0, {}), {})
     assert complete.view.marked_finished
 
 
