@@ -106,9 +106,17 @@ def newest_difference(backfill: Backfill) -> ViewDifference | None:
     :raises InvalidJobError: if nothing waits, or something else than was compared.
     :raises NotFinishedError: if it is not ready yet.
     """
-    waiting = require_ready(backfill.store, backfill.settings())
-    found = backfill.store.differences.newest()
-    return found if found is not None and found.subject == waiting.subject else None
+    return recorded_of(require_ready(backfill.store, backfill.settings()), backfill.store)
+
+
+def recorded_of(waiting: WaitingCutOver | None, store: BackfillStore) -> ViewDifference | None:
+    """
+    Return the newest recorded difference of what waits; ``None`` if there is none.
+
+    :param store: the control tables of the job.
+    """
+    found = None if waiting is None else store.differences.newest()
+    return found if found is not None and waiting is not None and found.subject == waiting.subject else None
 
 
 def difference_to_approve(backfill: Backfill, number: int | None) -> ViewDifference:
