@@ -12,8 +12,10 @@ from hypothesis import settings
 from schemathesis import GenerationMode
 
 from airflow_backfill_provider.assets import JOB_XCOM
-from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.jobs.verification import verifier, view_differences
 from faults.pages import OPERATIONS
+from tests.cut_overs import KnownComparer
 from tests.integration.airflow.auth_manager import Question, hide_dag, record_questions
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
 from tests.integration.airflow.pages_site import (
@@ -32,9 +34,9 @@ pytestmark = pytest.mark.airflow
 
 @pytest.fixture(scope="module")
 def api(airflow_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    names = ("throttled", "watched", "hostile", "unproved", "cancelled_one", "not_created")
+    names = ("throttled", "watched", "hostile", "unproved", "cancelled_one", "not_created", "waits")
     folder = tmp_path_factory.mktemp("pages")
-    with pages_of(folder, names, not_created=["not_created"]) as api:
+    with pages_of(folder, names, not_created=["not_created", "waits"]) as api:
         emit_from_another_dag(api.lakes["watched"], backfill_conn_id=connection(folder, "s3cr3t-of-the-store"))
         yield api
 
@@ -257,6 +259,25 @@ def test_a_verification_is_requested_and_then_the_repair_of_what_it_found(api: A
     assert api.post(f"{path}/repair", {}).json()["summary"]["verification_waits"] is True
     assert backfill.store.settings().repair.keys == (("7",),)
     assert api.get(path).json()["changes"][0]["requested_by"] == "admin (Airflow)"
+
+
+def test_what_waits_is_shown_with_its_difference_and_approved(api: Api):
+    path, lake = job("waits"), api.lakes["waits"]
+    lake.fields["cut_over"] = "on_approval"
+    lake.create()
+    lake.complete()
+    assert api.get(path).json()["state"] == "ready"
+    assert api.get(f"{path}/difference").json()["number"] is None
+    view_differences.compare_waiting(lake.backfill, comparer=KnownComparer, requester=Requester(user="vera"))
+    shown = api.get(f"{path}/difference").json()
+    assert (shown["number"], shown["keys"][0]) == (1, 'changed: ["3"] in cents')
+    assert "no difference 7" in api.post(f"{path}/approve", {"difference": 7}).json()["detail"]
+    assert api.post(f"{path}/approve", {"difference": 1}).json()["summary"]["cut_over"] is None
+    approved = lake.backfill.store.settings().approved
+    assert approved is not None
+    assert approved.approved_by == "admin (Airflow)"
+    assert api.post(f"{path}/approve", {"difference": 1}).status_code == 422
+    assert api.get(f"{path}/difference").json()["number"] is None
 
 
 @pytest.mark.parametrize(("action", "body"), [*ACTIONS.items(), ("throttle", {"rate_limit": 31})])
