@@ -12,10 +12,9 @@ from hypothesis import settings
 from schemathesis import GenerationMode
 
 from airflow_backfill_provider.assets import JOB_XCOM
-from airflow_backfill_provider.core.job.requester import Requester
-from airflow_backfill_provider.jobs.verification import verifier, view_differences
+from airflow_backfill_provider.jobs.verification import verifier
 from faults.pages import OPERATIONS
-from tests.cut_overs import KnownComparer
+from tests.integration.airflow.approving import assert_waits_and_is_approved
 from tests.integration.airflow.auth_manager import Question, hide_dag, record_questions
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
 from tests.integration.airflow.pages_site import (
@@ -262,22 +261,7 @@ def test_a_verification_is_requested_and_then_the_repair_of_what_it_found(api: A
 
 
 def test_what_waits_is_shown_with_its_difference_and_approved(api: Api):
-    path, lake = job("waits"), api.lakes["waits"]
-    lake.fields["cut_over"] = "on_approval"
-    lake.create()
-    lake.complete()
-    assert api.get(path).json()["state"] == "ready"
-    assert api.get(f"{path}/difference").json()["number"] is None
-    view_differences.compare_waiting(lake.backfill, comparer=KnownComparer, requester=Requester(user="vera"))
-    shown = api.get(f"{path}/difference").json()
-    assert (shown["number"], shown["keys"][0]) == (1, 'changed: ["3"] in cents')
-    assert "no difference 7" in api.post(f"{path}/approve", {"difference": 7}).json()["detail"]
-    assert api.post(f"{path}/approve", {"difference": 1}).json()["summary"]["cut_over"] is None
-    approved = lake.backfill.store.settings().approved
-    assert approved is not None
-    assert approved.approved_by == "admin (Airflow)"
-    assert api.post(f"{path}/approve", {"difference": 1}).status_code == 422
-    assert api.get(f"{path}/difference").json()["number"] is None
+    assert_waits_and_is_approved(api, "waits")
 
 
 @pytest.mark.parametrize(("action", "body"), [*ACTIONS.items(), ("throttle", {"rate_limit": 31})])
