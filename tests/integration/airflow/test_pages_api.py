@@ -346,7 +346,6 @@ def test_a_running_application_leads_to_sparks_own_pages_on_a_known_host(api: Ap
 
 def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
     answer = application_page(api, web_url="javascript:alert(1)", said=("30 rows read",))
-
     assert answer.status_code == 200
     assert "running" in answer.text
     assert "30 rows read" in answer.text
@@ -356,7 +355,6 @@ def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
 
 def test_an_application_on_a_server_says_which(api: Api):
     answer = application_page(api, application_id="0a-1b", web_url="sc://spark.example:15002")
-
     assert answer.status_code == 200
     assert "Spark Connect server" in answer.text
     assert "sc://spark.example:15002" in answer.text
@@ -392,14 +390,11 @@ def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):
         **admin,
     )
     assert reported.status_code == 201, reported.text
-
     of_run = api.get("dags/refresh_watched/jobs?run_id=begun").json()
     detail = api.get("dags/refresh_watched/jobs/chosen_by_hand")
     assert ([row["name"] for row in of_run["jobs"]], of_run["narrowed"]) == (["chosen_by_hand"], True)
     assert (detail.status_code, detail.json()["definition"]["name"]) == (200, "chosen_by_hand")
     assert "chosen_by_hand" in {row["name"] for row in api.get("jobs?limit=100").json()["jobs"]}
     assert api.get("dags/refresh_throttled/jobs/chosen_by_hand").status_code == 404
-
     api.client.patch(f"{runs}/begun", json={"state": "success"}, **admin)
-
     assert api.get("dags/refresh_watched/jobs/chosen_by_hand").status_code == 404
