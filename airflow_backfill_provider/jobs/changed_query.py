@@ -32,7 +32,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job.cut_over import ProposedDefinition
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import DefinitionChange
-from airflow_backfill_provider.core.status.change_text import change_lines
+from airflow_backfill_provider.core.status.change_text import WAITS_FIRST, change_lines
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.first_look import FirstLook, look
 from airflow_backfill_provider.jobs.mutations import require_not_cancelled
@@ -89,7 +89,9 @@ class ProposedChange:
     @property
     def lines(self) -> tuple[str, ...]:
         """The class of the change, its reason, and its cost, in words."""
-        return change_lines(self.change.kind, self.change.reason, self.why_impossible(), self.rows)
+        why = self.why_impossible()
+        waits = [WAITS_FIRST] if self.needs_approval and not why else []
+        return (*change_lines(self.change.kind, self.change.reason, why, self.rows), *waits)
 
     def why_impossible(self) -> str:
         """Return why only a rebuild can make this change; empty if it is possible."""

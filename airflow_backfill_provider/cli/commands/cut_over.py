@@ -48,11 +48,8 @@ def diff(
     if recorded and values:
         raise typer.BadParameter("values are not recorded; leave one of them out", param_hint="--recorded --values")
     backfill, _ = created_job(job)
-    if recorded:
-        found, rows = newest(backfill), ()
-    else:
-        with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="diff") as spark:
-            found, rows = compare(backfill, spark, with_values=values)
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="diff") as spark:
+        found, rows = (newest(backfill), []) if recorded else compare(backfill, spark, with_values=values)
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:

@@ -68,6 +68,8 @@ def test_a_rebuild_waits_until_somebody_has_seen_the_difference_and_approved_it(
 
 def test_a_change_waits_and_an_approval_makes_it(served: Job, engine: WatchedEngine):
     served.write(query=FILTERED)
+    assert said(served, "change", "--dry-run")[-1].startswith("small_orders: approval: the change waits until somebody")
+    assert served.backfill.settings().proposed is None
     assert said(served, "change")[-1] == (
         "small_orders: the change waits for an approval, and the view stays as it is; see airflow-backfill diff, and "
         "approve it with airflow-backfill approve"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_backfill_provider.core.job.cut_over import CutOverKind, CutOverSubject
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.difference_text import (
     difference_lines,
     key_line,
@@ -21,8 +22,8 @@ from airflow_backfill_provider.core.status.view_difference import (
 )
 from tests.builders import NOW
 
-SERVED = ComparedSide(view_version=4, epoch=3, upstreams={"upstream": 5})
-WAITING = ComparedSide(view_version=9, epoch=2, upstreams={"upstream": 5})
+SERVED = ComparedSide(view_version=4, epoch=3, upstreams={"upstream": Offset(5)})
+WAITING = ComparedSide(view_version=9, epoch=2, upstreams={"upstream": Offset(5)})
 
 
 def difference(rows: RowDifference, served=SERVED, waiting=WAITING, kind=CutOverKind.REBUILD) -> ViewDifference:
@@ -61,7 +62,7 @@ def test_rows_and_columns_are_told_with_their_numbers():
 
 def test_sides_of_two_points_say_so_and_a_first_backfill_has_one_side():
     rows = RowDifference(rows_before=3, rows_after=3)
-    behind = ComparedSide(view_version=9, epoch=2, upstreams={"o": 4, "c": 7})
+    behind = ComparedSide(view_version=9, epoch=2, upstreams={"o": Offset(4), "c": Offset(7)})
     told = difference_lines(difference(rows, waiting=behind))[0]
     assert told.endswith(
         "(version 9, upstreams at o 4, c 7) against the view that serves (version 4, upstream at 5); the changes "
@@ -76,7 +77,7 @@ def test_sides_of_two_points_say_so_and_a_first_backfill_has_one_side():
 
 
 def test_a_query_without_a_view_has_no_version():
-    query = ComparedSide(view_version=None, epoch=3, upstreams={"upstream": 5})
+    query = ComparedSide(view_version=None, epoch=3, upstreams={"upstream": Offset(5)})
     rows = RowDifference(rows_before=3, rows_after=4, added=2, removed=1, has_key=False)
     told = difference_lines(difference(rows, waiting=query, kind=CutOverKind.CHANGE))
     assert told[0] == "difference 7: the changed query (upstream at 5) against the view that serves (version 4)"
