@@ -10,10 +10,12 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamNotFinishedError
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.core.status.view_difference import RowChange, RowDifference, ViewAt
 from airflow_backfill_provider.jobs import changed_query, cut_over, revert
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification.view_differences import ShownDifference, compare_waiting
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, view_properties
@@ -201,6 +203,16 @@ def test_groups_are_compared_by_their_keys_and_without_their_hidden_state(lakeho
     assert not any(name.startswith("__") for name in found.columns)
 
 
+def job_over(lake: Lakehouse) -> BackfillJob:
+    """Return a job over the view."""
+    return BackfillJob(
+        name="reader",
+        upstream={"path": lake.view_path, "key": ["id"]},
+        materialized_view=f"{lake.folder}/read",
+        query="SELECT id FROM upstream",
+    )
+
+
 def test_a_first_backfill_is_ready_and_marked_as_finished_by_the_epoch_after_its_approval(numbers: Lakehouse) -> None:
     """The property, and with it the change feed and every chain, wait; the rows are kept fresh."""
     numbers.create(query=FORMER, **GATED)
@@ -209,6 +221,9 @@ def test_a_first_backfill_is_ready_and_marked_as_finished_by_the_epoch_after_its
     numbers.finish()
     numbers.assert_truth()
     assert not is_finished(numbers)
+    reader = Backfill(job_over(numbers))
+    with pytest.raises(UpstreamNotFinishedError):
+        reader.require_finished_upstream()
     shown = compared(numbers)
     assert numbers_of(shown.recorded.rows) == {
         "rows_before": 0,
@@ -224,6 +239,7 @@ def test_a_first_backfill_is_ready_and_marked_as_finished_by_the_epoch_after_its
     assert is_finished(numbers)
     (commit,) = numbers.finish()
     assert commit.is_finished
+    reader.require_finished_upstream()
     numbers.change("UPDATE {upstream} SET price = 51 WHERE id = 4")
     numbers.finish()
     numbers.assert_truth()
