@@ -204,7 +204,7 @@ def change_query(
 def _withdraw(proposed: ProposedChange, *, store: BackfillStore, requested_by: str, now: dt.datetime) -> JobSettings:
     """Give up a change that waits for an approval, because the definition in force is the one that is wanted."""
 
-    def change(settings: JobSettings) -> JobSettings | None:
+    def change(settings: JobSettings) -> JobSettings:
         if settings.sequence != proposed.settings.sequence:
             raise ConcurrentUpdateError(f"the settings of job {proposed.job.name} changed meanwhile; try again")
         return settings.changed(
