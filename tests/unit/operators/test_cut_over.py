@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.operators.cut_over import ApproveCutOverOperator
+from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.watchdog import BackfillWatchdogOperator
 from airflow_backfill_provider.sensors.backfill import MaterializedViewFinishedSensor
@@ -71,6 +72,8 @@ def test_the_question_has_numbers_and_keys_and_the_log_has_no_keys(ready: Lake, 
 def test_an_approval_is_recorded_with_who_gave_it_and_lets_the_view_go_live(ready: Lake, asked, spark: StandInSpark):
     finished = MaterializedViewFinishedSensor(task_id="wait", job=ready.definition, deferrable=False)
     assert not finished.poke(context()).is_done, "ready is not finished"
+    idle = RunEpochOperator(task_id="epoch", job=ready.definition).execute(context("epoch"))
+    assert (idle["epoch"], idle["finished"]) == (None, False)
     with pytest.raises(Exception, match="is ready, and waits for an approval") as skipped:
         FinishMaterializedViewWhenDueOperator(task_id="finish", job=ready.definition).execute(context("finish"))
     assert type(skipped.value).__name__ == "AirflowSkipException"
