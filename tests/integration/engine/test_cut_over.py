@@ -184,6 +184,7 @@ def test_a_changed_query_is_compared_as_of_the_views_epoch_and_approved_or_void(
     lake.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_groups_are_compared_by_their_keys_and_without_their_hidden_state(lakehouse: Lakehouse) -> None:
     make_orders(lakehouse)
     query = "SELECT customer, count(*) AS n, avg(amount) AS mean FROM upstream {} GROUP BY customer"
