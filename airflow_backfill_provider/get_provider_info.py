@@ -34,6 +34,7 @@ def get_provider_info() -> dict[str, Any]:
             _modules(
                 "operators.approval",
                 "operators.compaction",
+                "operators.cut_over",
                 "operators.epoch",
                 "operators.finish",
                 "operators.job",

@@ -33,6 +33,8 @@ JOB_TYPES = {
     "row_tracking": "true or false",
     "valid_by": "`version` or `commit_time`",
     "keep": "`latest`, `deleted` or `history`",
+    "cut_over": "`auto` or `on_approval`",
+    "cut_over_timeout_hours": "number above 0, at most 8760; only with `cut_over: on_approval`",
 }
 
 JOB_DEFAULTS = {
@@ -46,4 +48,5 @@ JOB_DEFAULTS = {
     "restrict_to": "all of it",
     "backfill_from": "the view is computed",
     "as_of": "required with `backfill_from`",
+    "cut_over_timeout_hours": "for ever",
 }

@@ -31,12 +31,14 @@ from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.adoption import BackfillFrom
+from airflow_backfill_provider.core.job.cut_over import GatedCutOver
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.keep import KeptRows
 from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
 from airflow_backfill_provider.core.job.upstream import KeyColumn
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.status.cut_over import CutOverStatus
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary
 from airflow_backfill_provider.core.status.split_status import SplitStatus
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
@@ -51,7 +53,7 @@ from airflow_backfill_provider.sources.postgres.definition import PostgresUpstre
 from airflow_backfill_provider.sources.shared.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
 from airflow_backfill_provider.sources.shared.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.upserts.definition import UpsertsUpstream
-from airflow_backfill_provider.state import records, verifications
+from airflow_backfill_provider.state import differences, records, verifications
 from docs.generated import main, table
 from docs.reference_job_texts import JOB_DEFAULTS, JOB_TYPES
 from docs.reference_mappings import (
@@ -69,6 +71,7 @@ from docs.reference_texts import (
     COMMIT_FIELDS,
     DEBEZIUM_DEFAULTS,
     DEBEZIUM_FIELDS,
+    DIFFERENCE_COLUMNS,
     FILE_LOG_DEFAULTS,
     FILES_FIELDS,
     KAFKA_DEFAULTS,
@@ -115,12 +118,14 @@ def make() -> dict[str, str]:
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),
             "status": _documented(JobStatus, {**STATUS_FIELDS, **_params(JobSummary)}),
+            "cut over": _documented(CutOverStatus, {}),
             "vnode span": _documented(VnodeSpan, {}),
             "split status": _documented(SplitStatus, {}),
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
             "state table": _columns(_state_schema(), STATE_COLUMNS),
             "verifications table": _columns(verifications.SCHEMA, VERIFICATION_COLUMNS),
+            "differences table": _columns(differences.SCHEMA, DIFFERENCE_COLUMNS),
             "verification": _documented(VerifiedState, {}),
             "barrier": _documented(Barrier, {}),
             "window": _documented(UpstreamWindow, {}),
@@ -157,7 +162,7 @@ def _logged_kinds() -> str:
 
 
 def _job() -> str:
-    meanings = {**_params(BackfillJob), **_params(KeptRows), **_params(ViewLayout)}
+    meanings = {**_params(BackfillJob), **_params(GatedCutOver), **_params(KeptRows), **_params(ViewLayout)}
     _same(meanings, BackfillJob.model_fields, "documented fields of a job")
     _same(JOB_TYPES, BackfillJob.model_fields, "fields of a job")
     return table(

@@ -245,6 +245,22 @@ STATE_COLUMNS = {
     "incarnation": "the incarnation that it belongs to",
 }
 
+DIFFERENCE_COLUMNS = {
+    "number": "number of the difference, from 1",
+    "kind": "what waited: `backfill`, `rebuild` or `change`",
+    "incarnation": "the incarnation of the view that waited; of a change, of the view that serves",
+    "served_version": "the version of the view that serves; null if none does",
+    "waiting_version": "the version of the view that waited; null of a changed query, which has no view yet",
+    "rows_before": "rows of the view that serves",
+    "rows_after": "rows of the view that waited",
+    "added": "units that only the view that waited has",
+    "removed": "units that only the view that serves has",
+    "changed": "units that both have, with other values",
+    "requested_by": "who asked for the difference",
+    "at": "when the two were compared",
+    "record": "the difference as JSON: with the columns that differ and the first keys, and no other values",
+}
+
 VERIFICATION_COLUMNS = {
     "number": "number of the verification, from 1",
     "event": "`asked`: a verification is requested. `begun`: what is compared is pinned. `compared`: a step is "

@@ -1,7 +1,7 @@
 """
 Create a job, rebuild or change it: ``spark-submit backfill_job.py ACTION --job JSON --requested-by WHO``.
 
-The actions are ``create``, ``rebuild``, ``rebuild-keep-serving``, ``revert`` and ``change``.
+The actions are ``create``, ``rebuild``, ``rebuild-keep-serving``, ``revert``, ``change`` and ``diff``.
 
 This needs Spark, because only Spark can check the job's query. The exit codes are those of ``backfill_epoch.py``.
 """
@@ -16,6 +16,7 @@ from airflow_backfill_provider.applications.process_end import end_process_with
 from airflow_backfill_provider.applications.spark_application import (
     change,
     create,
+    diff,
     rebuild,
     rebuild_keep_serving,
     revert,
@@ -28,10 +29,13 @@ ACTIONS = {
     "rebuild-keep-serving": rebuild_keep_serving,
     "revert": revert,
     "change": change,
+    "diff": diff,
 }
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Create a backfill job, rebuild it, or change its query.")
+    parser = argparse.ArgumentParser(
+        description="Create a backfill job, rebuild it, change its query, or compare what waits for an approval."
+    )
     parser.add_argument("action", choices=list(ACTIONS))
     parser.add_argument("--job", required=True, type=json.loads, help="the job's definition as JSON")
     parser.add_argument("--requested-by", required=True, help="who asks for it")

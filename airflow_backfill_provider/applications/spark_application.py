@@ -46,6 +46,7 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.core.status import verification_text
 from airflow_backfill_provider.core.status.compaction import APPLICATION, CompactionPolicy
+from airflow_backfill_provider.core.status.difference_text import difference_lines
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import creation, succession
@@ -55,7 +56,7 @@ from airflow_backfill_provider.jobs.changed_query import change_query
 from airflow_backfill_provider.jobs.maintenance import compaction
 from airflow_backfill_provider.jobs.maintenance.compaction_text import done_lines
 from airflow_backfill_provider.jobs.revert import put_back
-from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.jobs.verification import verifier, view_differences
 from airflow_backfill_provider.protocol import repairs
 from airflow_backfill_provider.spark.spark_messages import safe_message
 from airflow_backfill_provider.telemetry import epoch_log
@@ -288,6 +289,17 @@ def change(
     """Change the query of a job whose view is finished."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
     _begin(change_query, backfill, lambda: engine(storage_options, "rebuild"), requested_by)
+
+
+def diff(engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str) -> None:
+    """Compare what waits for an approval with the view that serves, and record the difference."""
+    shown = view_differences.compare_waiting(
+        Backfill(BackfillJob(**definition), storage_options),
+        comparer=lambda: engine(storage_options, "diff").view_comparer(),
+        requester=Requester(user=requested_by),
+    )
+    for line in difference_lines(shown.recorded):
+        _say(MESSAGE_PREFIX, line)
 
 
 def revert(

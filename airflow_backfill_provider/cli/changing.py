@@ -10,7 +10,7 @@ import typer
 
 from airflow_backfill_provider.cli.jobs import user
 from airflow_backfill_provider.cli.rebuilding import jobs_downstream
-from airflow_backfill_provider.core.status.change_text import done_line
+from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, propose_change
 
@@ -72,5 +72,12 @@ def change_job(backfill: Backfill, proposed: ProposedChange, *, engine: Callable
     settings = change_query(
         backfill.job, store=backfill.store, upstream=backfill.upstream, engine=engine, requested_by=user()
     )
-    is_new = settings.sequence != proposed.settings.sequence
-    typer.echo(f"{backfill.job.name}: {done_line(proposed.change.kind) if is_new else 'the definition is in force'}")
+    if settings.proposed is not None:
+        done = WAITS_LINE
+    elif settings.sequence == proposed.settings.sequence:
+        done = "the definition is in force"
+    elif proposed.is_in_force:
+        done = "the definition stays as it is; the change that waited for an approval is given up"
+    else:
+        done = done_line(proposed.change.kind)
+    typer.echo(f"{backfill.job.name}: {done}")

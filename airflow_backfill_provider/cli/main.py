@@ -16,7 +16,7 @@ import typer
 
 from airflow_backfill_provider import __version__
 from airflow_backfill_provider.applications.process_end import end_process_with
-from airflow_backfill_provider.cli.commands import engine, look, mutations, set_up, work
+from airflow_backfill_provider.cli.commands import cut_over, engine, look, mutations, set_up, work
 from airflow_backfill_provider.cli.reporting import interrupted
 
 app = typer.Typer(
@@ -32,7 +32,7 @@ app = typer.Typer(
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Work": (work.create, work.run, work.compact, work.forget, work.rebuild, work.revert),
-    "Look": (look.plan, look.status, look.watch, look.verify, look.why),
+    "Look": (look.plan, look.status, look.watch, look.verify, look.why, cut_over.diff),
     "Change": (
         mutations.pause,
         mutations.resume,
@@ -40,6 +40,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         mutations.rescale,
         mutations.repair,
         mutations.change,
+        cut_over.approve,
         mutations.cancel,
     ),
     "Set up": (

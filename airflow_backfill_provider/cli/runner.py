@@ -51,7 +51,8 @@ class Runner:
         Run epochs up to the given number, or until nothing is left to do.
 
         :param max_epochs: the most epochs to run; ``None`` for any number.
-        :param until_finished: stop after the epoch that finishes the view, or if the job reads no snapshot.
+        :param until_finished: stop after the epoch that finishes the view, if the view waits for an approval, or if the
+            job reads no snapshot.
         :raises BackfillError: if an epoch fails; epochs that were committed before stay.
         """
         epochs = 0
@@ -65,9 +66,13 @@ class Runner:
             epochs += 1
             finished = (until_finished or done.commit.completed) and self._finish()
             self.say_epoch(done.commit)
-            waiting = waits_because(self.show())
+            status = self.show()
+            waiting = waits_because(status)
             if until_finished and finished:
                 self._say_finished(ran=True)
+                return
+            if until_finished and status.cut_over is not None:
+                self.view.say(str(status.cut_over))
                 return
             if until_finished and waiting:
                 self.view.say(

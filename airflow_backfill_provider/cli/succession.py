@@ -8,13 +8,15 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.runner import Runner
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.jobs import succession
+from airflow_backfill_provider.jobs.cut_over import cut_over_status
 
 
 def run_with_successor(runner: Runner, *, max_epochs: int | None) -> None:
     """
     Run epochs of both, one of each in turn, until the rebuild has taken the view's place.
 
-    So the served view stays fresh while the rebuild reads history. It ends early if neither has anything to do.
+    So the served view stays fresh while the rebuild reads history. It ends early if neither has anything to do, or the
+    rebuild is ready and waits for an approval.
 
     :param runner: the runner of the job.
     :param max_epochs: the most epochs of the rebuild; ``None`` for any number.
@@ -43,6 +45,9 @@ def run_with_successor(runner: Runner, *, max_epochs: int | None) -> None:
             epochs += 1
             growing.say_epoch(grown.commit, of="rebuild, ")
             growing.show()
+        if waits := cut_over_status(store, store.settings()):
+            view.say(str(waits))
+            return
         idle = not served and grown.commit is None
         if idle and was_idle:
             view.say(f"the rebuild has nothing to do: {grown.reason}")

@@ -26,6 +26,7 @@ from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.clock import utc_now
 from airflow_backfill_provider.core.epoch.replay import MOST_EPOCHS
 from airflow_backfill_provider.core.job.rate_limit import described_limit
+from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary
 from airflow_backfill_provider.core.status.recent_work import described
 from airflow_backfill_provider.core.status.verification_text import verified_line
@@ -38,6 +39,9 @@ MOST_SPLITS = 32
 
 MOST_IN_PROGRESS = 8
 """The most vnodes in progress that are listed one by one."""
+
+READY = "ready, waits for an approval"
+"""What is said of a view that is complete, and not approved."""
 
 _CELLS = {"completed": "█", "in_progress": "▒", "not_started": "·"}
 
@@ -190,8 +194,8 @@ def status_line(status: JobStatus) -> str:
 
 def rebuild_line(rebuild: JobSummary) -> str:
     """Return the progress of a rebuild that grows beside a view, in one line."""
-    waiting = waits_because(rebuild)
-    doing = "finished, and takes the view's place with the next epoch" if rebuild.finished else waiting or "in progress"
+    takes_place = "finished, and takes the view's place with the next epoch"
+    doing = takes_place if rebuild.finished else _standing(rebuild) or "in progress"
     eta = "" if rebuild.eta_seconds is None or rebuild.finished else f", ETA {text.duration(rebuild.eta_seconds)}"
     return (
         f"{doing}, {text.percent(rebuild.progress)}, {_rows(rebuild)}{eta} ({rebuild.strategy}, epoch {rebuild.epoch})"
@@ -204,17 +208,22 @@ def _rows(status: JobSummary) -> str:
 
 def _details(status: JobStatus) -> list[str]:
     details = []
-    if status.finished:
-        details.append("finished")
-    elif status.cancelled:
-        details.append("cancelled")
-    elif waiting := waits_because(status):
-        details.append(waiting)
+    if standing := _standing(status):
+        details.append(standing)
     if status.rows_per_second is not None and not status.finished:
         details.append(f"{text.rows(status.rows_per_second)}/s")
     if status.eta_seconds is not None and not status.finished:
         details.append(f"ETA {text.duration(status.eta_seconds)}")
     return [*details, f"epoch {status.epoch}", f"lag {lag_of_all(status)}", *(alarm.kind for alarm in status.alarms)]
+
+
+def _standing(status: JobSummary) -> str:
+    """Return whether a job is finished, or why it reads no snapshot; empty if it reads one."""
+    if status.finished:
+        return "finished"
+    if status.cancelled:
+        return "cancelled"
+    return READY if status.condition is JobCondition.READY else waits_because(status)
 
 
 def waits_because(status: JobSummary) -> str:
@@ -240,7 +249,6 @@ def vnode_map(status: JobStatus) -> str:
 def show_status(status: JobStatus, console: Console) -> None:
     """Print a job's status as text."""
     limit = described_limit(status.rate_limit, status.effective_rate_limit, status.rate_limit_reason)
-    standing = "finished" if status.finished else "cancelled" if status.cancelled else waits_because(status)
     vnodes = status.vnodes
     version = "none yet" if status.upstream_version is None else f"{status.offset_name} {status.upstream_version}"
     if status.oldest_rows_version not in {status.upstream_version, None}:
@@ -249,7 +257,7 @@ def show_status(status: JobStatus, console: Console) -> None:
     speed = "" if status.rows_per_second is None or status.finished else f", {text.rows(status.rows_per_second)}/s"
     eta = "" if status.eta_seconds is None or status.finished else f", ETA {text.duration(status.eta_seconds)}"
     lines = {
-        "job": f"{status.name} ({status.strategy}), {standing or 'in progress'}",
+        "job": f"{status.name} ({status.strategy}), {_standing(status) or 'in progress'}",
         "progress": f"{text.percent(status.progress)}, {_rows(status)}{speed}{eta}",
         "epoch": f"{status.epoch or 'none'} committed{pinned}",
         "vnodes": f"{vnodes.total}: {vnodes.not_started} not started, {vnodes.in_progress} in progress, "

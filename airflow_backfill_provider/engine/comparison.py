@@ -18,9 +18,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.errors import StateLayoutError
-from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyKind, KeyOrder
 from airflow_backfill_provider.core.scan.scan import VnodeRange
 from airflow_backfill_provider.core.status.differences import (
     DifferenceKind,
@@ -31,16 +28,9 @@ from airflow_backfill_provider.core.status.differences import (
 )
 from airflow_backfill_provider.core.status.verification import MOST_KEYS_KEPT, ComparedVnodes
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
-from airflow_backfill_provider.engine.inexact import with_far_values
-from airflow_backfill_provider.sources.shared.balanced import any_of
+from airflow_backfill_provider.engine.differing_keys import COLUMNS, KIND, differing_keys, encoded
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.row_hash import exact, row_hashes
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
-
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-"""The character that Java writes in place of bytes that are not UTF-8."""
-
-_EXPECTED, _SIGN, _KIND = "__expected", "__sign", "__kind"
 
 
 def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
@@ -116,13 +106,21 @@ def _details(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> tuple[tuple[VnodeDifference, ...], tuple[DifferingKey, ...]]:
     """Return the number of differing keys in each of some vnodes, and the first of them."""
-    keys = _differing_keys(sides, schema, expected, found, differing).persist(KEPT)
+    of_vnodes = F.col(UNIT).isin(list(differing))
+    keys = differing_keys(
+        expected.filter(of_vnodes),
+        found.filter(of_vnodes),
+        schema,
+        key=sides.key,
+        order=sides.units.order,
+        inexact=sides.inexact(schema),
+    ).persist(KEPT)
     try:
         comparable = _comparable(sides, keys) if sides.reader.loses_rows else keys
-        counted = comparable.groupBy(UNIT, _KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
+        counted = comparable.groupBy(UNIT, KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
         counts: dict[int, dict[str, int]] = {vnode: {} for vnode in differing}
         for row in counted:
-            counts.setdefault(row[UNIT], {})[row[_KIND]] = row["keys"]
+            counts.setdefault(row[UNIT], {})[row[KIND]] = row["keys"]
         outputs = [F.col(f"__key_{number}") for number in range(len(sides.key))]
         first = comparable.orderBy(UNIT, *outputs).limit(MOST_KEYS_KEPT).collect()
     finally:
@@ -139,10 +137,10 @@ def _details(
         ),
         tuple(
             DifferingKey(
-                kind=DifferenceKind(row[_KIND]),
+                kind=DifferenceKind(row[KIND]),
                 vnode=row[UNIT],
                 key=key,
-                columns=tuple(name for name in row["__columns"] or () if name not in hidden),
+                columns=tuple(name for name in row[COLUMNS] or () if name not in hidden),
             )
             for row in first
             if (key := encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order)) is not None
@@ -160,99 +158,6 @@ def _comparable(sides: ComparedSides, keys: DataFrame) -> DataFrame:
     :param keys: persisted.
     """
     keys.count()
-    unexpected = F.col(_KIND) == str(DifferenceKind.UNEXPECTED)
+    unexpected = F.col(KIND) == str(DifferenceKind.UNEXPECTED)
     left = sides.without_removed(keys.filter(unexpected), [f"__key_{number}" for number in range(len(sides.key))])
     return keys.filter(~unexpected).unionAll(left)
-
-
-def _differing_keys(
-    sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
-) -> DataFrame:
-    """Return a row for each key that differs between the sides: its unit, kind, value, and differing columns."""
-    inexact = sides.inexact(schema)
-    fields = [field for field in schema.fields if field.name not in inexact]
-    hashes = dict(zip(HASHES, row_hashes(fields, f"{ROW}."), strict=True)) if inexact else {}
-    of_columns = {
-        f"__column_{number}": F.expr(f"xxhash64({exact(f'{ROW}.{quote(field.name)}', field.dataType)})")
-        for number, field in enumerate(fields)
-    }
-
-    def side(rows: DataFrame, *, is_expected: bool) -> DataFrame:
-        return rows.filter(F.col(UNIT).isin(list(differing))).select(
-            F.lit(is_expected).alias(_EXPECTED),
-            F.lit(1 if is_expected else -1).alias(_SIGN),
-            UNIT,
-            *(hashes.get(name, F.col(name)).alias(name) for name in HASHES),
-            *(F.col(ROW).getField(output).alias(f"__key_{number}") for number, output in enumerate(sides.key)),
-            *(value.alias(name) for name, value in of_columns.items()),
-            *(F.col(ROW).getField(name).alias(value) for value, name in zip(values, inexact, strict=True)),
-        )
-
-    keys = [f"__key_{number}" for number in range(len(sides.key))]
-    values = [f"__value_{number}" for number in range(len(inexact))]
-    rows = side(expected, is_expected=True).unionAll(side(found, is_expected=False))
-    if inexact:
-        types = {value: schema[name].dataType for value, name in zip(values, inexact, strict=True)}
-        rows = with_far_values(rows, keys, _EXPECTED, HASHES, types)
-    grouped = rows.groupBy(*keys).agg(
-        F.count_if(_EXPECTED).alias("__wanted"),
-        F.count_if(~F.col(_EXPECTED)).alias("__found"),
-        # If the sides disagree on the unit, take the query's.
-        F.max_by(UNIT, _EXPECTED).alias(UNIT),
-        *(F.sum(F.col(name).cast("decimal(28,0)") * F.col(_SIGN)).alias(name) for name in HASHES),
-        *(F.bit_xor(name).alias(name) for name in of_columns),
-        *(F.some(value).alias(value) for value in values),
-    )
-    wanted, actual = F.col("__wanted"), F.col("__found")
-    unlike = any_of([wanted != actual, *(F.col(name) != 0 for name in HASHES), *map(F.col, values)])
-    kind = (
-        F.when(actual == 0, F.lit(str(DifferenceKind.MISSING)))
-        .when(wanted == 0, F.lit(str(DifferenceKind.UNEXPECTED)))
-        .when(actual > wanted, F.lit(str(DifferenceKind.REPEATED)))
-        .otherwise(F.lit(str(DifferenceKind.DIFFERENT)))
-    )
-    columns = F.array_compact(
-        F.array(
-            *(F.when(F.col(hashed) != 0, F.lit(field.name)) for hashed, field in zip(of_columns, fields, strict=True)),
-            *(F.when(F.col(value), F.lit(name)) for value, name in zip(values, inexact, strict=True)),
-        )
-    )
-    key_fields = sides.units.order.fields
-    return grouped.filter(unlike).select(
-        UNIT,
-        kind.alias(_KIND),
-        *keys,
-        *(
-            _text(F.col(key), field).alias(f"__text_{n}")
-            for n, (key, field) in enumerate(zip(keys, key_fields, strict=True))
-        ),
-        F.when((wanted == 1) & (actual == 1), columns).alias("__columns"),
-    )
-
-
-def _text(value: Column, field: KeyField) -> Column:
-    """Return a key's value as text, independent of this machine's time zone."""
-    match field.kind:
-        case KeyKind.BINARY:
-            return F.lower(F.hex(value))
-        case KeyKind.TIMESTAMP | KeyKind.TIMESTAMP_NTZ:
-            return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
-        case _:
-            return value.cast("string")
-
-
-def encoded(texts: Sequence[str | None], order: KeyOrder) -> EncodedPosition | None:
-    """
-    Return a key in its recorded form.
-
-    :param texts: the values of its columns as text from Spark.
-    :returns: ``None`` if the key cannot be recorded, for example with a year after 9999; a repair then rewrites its
-        whole vnode.
-    """
-    if any(text is not None and _REPLACEMENT in text for text in texts):
-        # The replacement character makes it another key.
-        return None
-    try:
-        return order.encode(order.decode(texts))
-    except StateLayoutError:
-        return None

@@ -22,13 +22,14 @@ from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.core.status.compaction import CompactionPlan
 from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.engine.adopted_table import compare_adopted
-from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare as compare_sides
 from airflow_backfill_provider.engine.epoch import EpochEvaluator, table_versions
 from airflow_backfill_provider.engine.forgetting import erase_former_rows
 from airflow_backfill_provider.engine.named_tables import place, register_view, require_same_upstream
+from airflow_backfill_provider.engine.opened_sides import sides_of
 from airflow_backfill_provider.engine.row_finder import SparkRowFinder
 from airflow_backfill_provider.engine.tables import TableOpener
+from airflow_backfill_provider.engine.view_difference import SparkViewComparer
 from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.lake.tables.view_identity import (
     KEEP_PROPERTY,
@@ -329,22 +330,12 @@ class SparkEngine:
         # Without new commits no epoch runs, so nothing else would find that the name means another table by now.
         with epoch_errors(f"looking up the tables of job {settings.job['name']}"):
             require_same_upstream(settings, self._tables.catalogs)
-        job = settings.definition
-        older = [read for read in barrier.view_after if read.offset != pinned.upstream_version]
-        upstream = self._tables.upstream(job).as_created(settings.upstream)
-        sides = ComparedSides(
-            spark=self._spark,
-            settings=settings,
-            pinned=pinned,
-            location=job.view_location,
-            older=older,
-            reader=self._tables.reader(job, upstream),
-            placed=self._tables.placed(settings, upstream),
-            others={name: other.rows.reader for name, other in self._tables.others(job, settings.upstream).items()},
-            further={name: lead.rows for name, lead in self._tables.further(settings, upstream).items()},
-        )
-        return compare_sides(sides, vnodes)
+        return compare_sides(sides_of(self._spark, self._tables, settings, pinned, barrier), vnodes)
 
     def row_finder(self) -> SparkRowFinder:
         """Return what finds rows for a question; see :mod:`airflow_backfill_provider.jobs.row_questions`."""
         return SparkRowFinder(self._spark, self._tables)
+
+    def view_comparer(self) -> SparkViewComparer:
+        """Return what compares a view that waits for an approval; see :mod:`.view_difference`."""
+        return SparkViewComparer(self._spark, self._tables)

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.failures import EpochFailure
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
+from airflow_backfill_provider.core.job.cut_over import CutOverKind
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
@@ -30,6 +31,8 @@ from airflow_backfill_provider.core.status.chain import (
     furthest,
 )
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
+from airflow_backfill_provider.core.status.cut_over import CutOverStatus
+from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.core.status.job_status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.status.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status.verified_state import VerifiedState
@@ -38,6 +41,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.chain import MOST_JOBS, chain_of, require_finished
 from airflow_backfill_provider.jobs.chain_frontier import lacked_since
 from airflow_backfill_provider.jobs.change_feeds import ChangeFeeds
+from airflow_backfill_provider.jobs.cut_over import cut_over_status
 from airflow_backfill_provider.jobs.diamonds import held_upstreams
 from airflow_backfill_provider.lake.store.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.lake.store.real_folders import require_apart
@@ -228,6 +232,7 @@ class Backfill:
             held=self._held(settings, barriers, commits),
             lost_view=self._lost_view(settings, commits),
             rebuild=self._read_rebuild(settings),
+            cut_over=cut_over_status(self.store, settings),
             chain=self._chain(feed, read_up_to(settings, barriers, commits)),
             other_chains={
                 name: self._chain(found, read_up_to(settings, barriers, commits, name))
@@ -321,6 +326,7 @@ class ReadBackfill:
     :param chain: the jobs before this one, whose views lead to its upstream.
     :param other_chains: the jobs whose views lead to the upstreams beside the one that leads, by their names.
     :param rebuild: the contents of the tables of the rebuild that grows beside the view, if there is one.
+    :param cut_over: what is ready to go live, and waits for an approval, if anything is.
     """
 
     settings: JobSettings
@@ -336,6 +342,7 @@ class ReadBackfill:
     verification_waits: bool = False
     verification_problem: str | None = None
     rebuild: ReadBackfill | None = None
+    cut_over: CutOverStatus | None = None
     chain: UpstreamChain = NO_CHAIN
     other_chains: Mapping[str, UpstreamChain] = field(default_factory=dict)
 
@@ -358,7 +365,12 @@ class ReadBackfill:
         return furthest(chains[name].behind_root if chains[name].jobs else found for name, found in behind.items())
 
     def _rebuild(self, clock: Clock) -> dict[str, JobSummary]:
-        return {} if self.rebuild is None else {"rebuild": self.rebuild.summary(clock)}
+        if self.rebuild is None:
+            return {}
+        found = self.rebuild.summary(clock)
+        if self.cut_over is not None and self.cut_over.kind is CutOverKind.REBUILD:
+            found = found.model_copy(update={"condition": JobCondition.READY, "finished": False})
+        return {"rebuild": found}
 
     def _seen(self, clock: Clock) -> dict[str, Any]:
         return {
@@ -368,6 +380,7 @@ class ReadBackfill:
             "feed": self.feed,
             "other_feeds": self.other_feeds,
             "held": self.held,
+            "cut_over": self.cut_over,
             "lost_view": self.lost_view,
             "now": clock(),
             "verified": self.verified,

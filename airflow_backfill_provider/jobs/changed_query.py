@@ -8,8 +8,10 @@ after a crash at any point, the view is that of the one or of the other.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -27,9 +29,10 @@ from airflow_backfill_provider.core.errors import (
     NotFinishedError,
     UpstreamSchemaChangedError,
 )
+from airflow_backfill_provider.core.job.cut_over import ProposedDefinition
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import DefinitionChange
-from airflow_backfill_provider.core.status.change_text import change_lines
+from airflow_backfill_provider.core.status.change_text import WAITS_FIRST, change_lines
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.first_look import FirstLook, look
 from airflow_backfill_provider.jobs.mutations import require_not_cancelled
@@ -71,9 +74,24 @@ class ProposedChange:
         return self.job.definition() == self.settings.definition.definition()
 
     @property
+    def is_known(self) -> bool:
+        """Whether there is nothing to do: the new definition is in force, or waits for an approval already."""
+        waits = self.settings.proposed
+        if waits is None:
+            return self.is_in_force
+        return self.job.definition() == BackfillJob(**waits.fields["job"]).definition()
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether the change waits for an approval, because it may change rows."""
+        return self.job.waits_for_approval and not self.change.kind.keeps_rows
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """The class of the change, its reason, and its cost, in words."""
-        return change_lines(self.change.kind, self.change.reason, self.why_impossible(), self.rows)
+        why = self.why_impossible()
+        waits = [WAITS_FIRST] if self.needs_approval and not why else []
+        return (*change_lines(self.change.kind, self.change.reason, why, self.rows), *waits)
 
     def why_impossible(self) -> str:
         """Return why only a rebuild can make this change; empty if it is possible."""
@@ -133,7 +151,8 @@ def change_query(
     """
     Make a changed definition a job's own; the next epoch writes what differs to the view.
 
-    Does nothing if it is in force already.
+    With ``cut_over: on_approval`` it waits for an approval first, unless it changes no rows. Does nothing if it is in
+    force already, or waits.
 
     :param engine: makes the engine when it is needed; starting Spark takes seconds.
     :returns: the settings in force.
@@ -142,26 +161,54 @@ def change_query(
     :raises BackfillError: as :func:`propose_change`.
     """
     proposed = propose_change(job, store=store, upstream=upstream)
-    if proposed.is_in_force:
+    if proposed.is_known:
         return proposed.settings
+    if proposed.is_in_force:
+        return _withdraw(proposed, store=store, requested_by=requested_by, now=clock())
     proposed.require_possible()
     if proposed.change.kind.keeps_rows:
         upstreams, columns = proposed.held.upstream, proposed.held.view_columns
     else:
         upstreams, columns = _checked(proposed, store=store, upstream=upstream, engine=engine, clock=clock)
 
+    latter: dict[str, Any] = {
+        "job": proposed.job.model_dump(mode="json"),
+        "strategy": proposed.held.strategy,
+        "shape": proposed.held.shape,
+        "upstream": upstreams,
+        "view_columns": columns,
+    }
+
     def change(settings: JobSettings) -> JobSettings:
         if settings.sequence != proposed.settings.sequence:
             raise ConcurrentUpdateError(f"the settings of job {job.name} changed meanwhile; try again")
+        asked: dict[str, Any] = {"requested_by": requested_by, "requested_at": clock()}
+        if not proposed.needs_approval:
+            return settings.changed(SettingsChange.CHANGE, **asked, **latter, proposed=None)
+        fields = {
+            **latter,
+            "upstream": upstreams.model_dump(mode="json"),
+            "view_columns": [column.model_dump(mode="json") for column in columns],
+        }
+        waits = ProposedDefinition(
+            sequence=settings.sequence + 1,
+            fields=fields,
+            proposed_by=requested_by,
+            proposed_at=asked["requested_at"],
+        )
+        return settings.changed(SettingsChange.PROPOSE_CHANGE, **asked, proposed=waits)
+
+    return store.change_settings(change)
+
+
+def _withdraw(proposed: ProposedChange, *, store: BackfillStore, requested_by: str, now: dt.datetime) -> JobSettings:
+    """Give up a change that waits for an approval, because the definition in force is the one that is wanted."""
+
+    def change(settings: JobSettings) -> JobSettings:
+        if settings.sequence != proposed.settings.sequence:
+            raise ConcurrentUpdateError(f"the settings of job {proposed.job.name} changed meanwhile; try again")
         return settings.changed(
-            SettingsChange.CHANGE,
-            requested_by=requested_by,
-            requested_at=clock(),
-            job=proposed.job.model_dump(mode="json"),
-            strategy=proposed.held.strategy,
-            shape=proposed.held.shape,
-            upstream=upstreams,
-            view_columns=columns,
+            SettingsChange.GIVE_UP_CUT_OVER, requested_by=requested_by, requested_at=now, proposed=None
         )
 
     return store.change_settings(change)

@@ -174,6 +174,7 @@ def rebuild_job(
             finished_epoch=None,
             repair_sequence=0,
             successor=None,
+            proposed=None,
             first_rows=None,
             equal_sequence=0,
         )
@@ -264,9 +265,12 @@ def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
     """
     Return the fields in which a job differs from the definition that it was created with.
 
-    While a successor grows, its definition is as good: the job's file has it already, and the view will follow.
+    While a successor grows, or a changed definition waits for an approval, that one is as good: the job's file has it
+    already, and the view will follow.
     """
-    known = [settings.definition, *([BackfillJob(**settings.successor.job)] if settings.successor else [])]
+    latter = [settings.successor.job] if settings.successor else []
+    latter += [settings.proposed.fields["job"]] if settings.proposed else []
+    known = [settings.definition, *(BackfillJob(**fields) for fields in latter)]
     differences = [_differing(job, created) for created in known]
     return differences[0] if all(differences) else []
 

@@ -22,9 +22,9 @@ def current_progress(reader: BackfillReader, incarnation: str) -> tuple[float, i
 
 def progress_after(commit: EpochCommit, barrier: Barrier) -> float:
     """
-    Return the progress after a commit, from 0 to 1; below 1 until every vnode is Completed.
+    Return the progress after a commit, from 0 to 1; below 1 until the view is finished.
 
     :param commit: the newest commit to count.
     :param barrier: the barrier that holds the estimate of the upstream's rows.
     """
-    return progress_of(commit.rows_read, barrier.upstream.row_count, finished=commit.completed)
+    return progress_of(commit.rows_read, barrier.upstream.row_count, finished=commit.is_finished)

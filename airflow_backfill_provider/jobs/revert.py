@@ -9,6 +9,7 @@ last epoch left. The former incarnation itself cannot go on, because its transac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -28,17 +29,24 @@ from airflow_backfill_provider.state.store import BackfillStore
 
 def give_up_successor(store: BackfillStore, *, requested_by: str, clock: Clock = utc_now) -> bool:
     """
-    End a rebuild that grows beside the view, and delete its tables; the view stays as it is.
+    End a rebuild that grows beside the view, and delete its tables, or a change that waits for an approval.
+
+    The view stays as it is.
 
     :returns: whether there was one.
     """
-    if store.settings().successor is None:
+
+    def has_one(settings: JobSettings) -> bool:
+        return settings.successor is not None or settings.proposed is not None
+
+    if not has_one(store.settings()):
         return False
 
     def change(settings: JobSettings) -> JobSettings | None:
-        if settings.successor is None:
+        if not has_one(settings):
             return None
-        return settings.changed(SettingsChange.REVERT, requested_by=requested_by, requested_at=clock(), successor=None)
+        asked: dict[str, Any] = {"requested_by": requested_by, "requested_at": clock()}
+        return settings.changed(SettingsChange.REVERT, **asked, successor=None, proposed=None)
 
     store.change_settings(change)
     delete_unused(store)

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange, initial_settings_of
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
+from airflow_backfill_provider.core.job.cut_over import CutOver
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.succession import FirstRows, Successor
 from airflow_backfill_provider.core.job.visibility import Visibility
@@ -29,6 +30,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.adoption import AdoptingEngine
+from airflow_backfill_provider.jobs.cut_over import is_released
 from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -78,7 +80,11 @@ def grow_successor(
         def change(settings: JobSettings) -> JobSettings:
             _require_served(settings)
             return settings.changed(
-                SettingsChange.GROW_SUCCESSOR, requested_by=requested_by, requested_at=clock(), successor=successor
+                SettingsChange.GROW_SUCCESSOR,
+                requested_by=requested_by,
+                requested_at=clock(),
+                successor=successor,
+                proposed=None,
             )
 
         store.change_settings(change)
@@ -147,7 +153,8 @@ def hand_over(
     now: dt.datetime,
 ) -> bool:
     """
-    Make the successor's incarnation the job's own, if the successor is finished and its view is as new as the served.
+    Make the successor's incarnation the job's own, if the successor is finished, its view is as new as the served one,
+    and it is approved, if that is asked for.
 
     The first epoch of the incarnation writes the rows.
 
@@ -160,7 +167,7 @@ def hand_over(
     if successor is None:
         return False
     theirs = store_of(successor, store)
-    if not theirs.created():
+    if not theirs.created() or not is_released(store, settings):
         return False
     grown = theirs.settings()
     newest = theirs.newest_barrier(grown)
@@ -232,6 +239,7 @@ def following(
         finished_epoch=None,
         repair_sequence=0,
         successor=None,
+        proposed=None,
         first_rows=first_rows,
         equal_sequence=0,
     )
@@ -293,6 +301,9 @@ def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
         "materialized_view": f"{folder}/view",
         "view_path": "",
         "state": f"{folder}/control",
+        # What the rebuild waits for is its place; nobody reads its own view.
+        "cut_over": CutOver.AUTO,
+        "cut_over_timeout_hours": None,
     }
     try:
         hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})

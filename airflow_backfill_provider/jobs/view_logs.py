@@ -53,7 +53,7 @@ def whole_epochs(reader: BackfillReader, view: UpstreamView) -> Iterator[tuple[B
         barriers, commits = reader.log(since_epoch=since, before_epoch=before)
         pinned = {barrier.epoch: barrier for barrier in barriers}
         for commit in reversed(commits):
-            whole = commit.completed and not commit.given_up and commit.incarnation == view.incarnation
+            whole = commit.is_finished and not commit.given_up and commit.incarnation == view.incarnation
             if whole and commit.view_version is not None:
                 yield pinned[commit.epoch], commit, commit.view_version
         before = since

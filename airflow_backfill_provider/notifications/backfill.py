@@ -21,6 +21,7 @@ from airflow_backfill_provider.notifications.events import (
     alarm_event,
     failed_event,
     finished_event,
+    ready_event,
 )
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class BackfillNotifier(BaseNotifier):
 
     One notifier fits ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs. It
     sends ``failed`` if the task or the DAG run failed, ``finished`` if it finished the view, and ``stalled``,
-    ``headroom``, ``replaced`` and ``view_lost`` while the watchdog has such an alarm. In templates of the other
-    notifiers, the event is ``backfill``, with the fields ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in
-    one sentence) and ``status``.
+    ``headroom``, ``replaced`` and ``view_lost`` while the watchdog has such an alarm, and ``ready`` while something
+    waits for an approval. In templates of the other notifiers, the event is ``backfill``, with the fields ``kind``,
+    ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
 
     Never fails: errors are logged.
 
@@ -95,6 +96,8 @@ class BackfillNotifier(BaseNotifier):
         finished_epoch = _finished_by(context, backfill)
         if finished_epoch is not None:
             yield finished_event(status, backfill.job.materialized_view, finished_epoch)
+        if (ready := ready_event(status)) is not None:
+            yield ready
         for alarm in status.alarms:
             yield alarm_event(status, alarm)
 

@@ -1,4 +1,4 @@
-"""The events of a job that notifiers send: its view is finished, something failed, or the watchdog has an alarm."""
+"""The events of a job that notifiers send: its view is finished or ready, something failed, or there is an alarm."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.status.alarm import Alarm
+from airflow_backfill_provider.core.status.cut_over import REMEDY
 from airflow_backfill_provider.core.status.job_status import JobStatus
 
 _LEFT_OUT: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
@@ -15,7 +16,7 @@ _LEFT_OUT: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
 
 
 class EventKind(StrEnum):
-    """The kinds of events; all but ``finished`` and ``failed`` are the watchdog's alarms."""
+    """The kinds of events; all but ``finished``, ``failed`` and ``ready`` are the watchdog's alarms."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -23,13 +24,14 @@ class EventKind(StrEnum):
     HEADROOM = "headroom"
     REPLACED = "replaced"
     VIEW_LOST = "view_lost"
+    READY = "ready"
 
 
 class BackfillEvent(BaseModel):
     """
     An event of a job that users want to know about.
 
-    :param kind: ``finished``, ``failed``, ``stalled``, ``headroom``, ``replaced`` or ``view_lost``.
+    :param kind: ``finished``, ``failed``, ``ready``, ``stalled``, ``headroom``, ``replaced`` or ``view_lost``.
     :param job: the job's name.
     :param message: what happened.
     :param remedy: what to do; empty if nothing.
@@ -61,6 +63,19 @@ def alarm_event(status: JobStatus, alarm: Alarm) -> BackfillEvent:
         job=status.name,
         message=alarm.message,
         remedy=alarm.remedy,
+        status=status_fields(status),
+    )
+
+
+def ready_event(status: JobStatus) -> BackfillEvent | None:
+    """Return the event of what is ready and waits for an approval; ``None`` if nothing does."""
+    if status.cut_over is None:
+        return None
+    return BackfillEvent(
+        kind=EventKind.READY,
+        job=status.name,
+        message=status.cut_over.line,
+        remedy=REMEDY,
         status=status_fields(status),
     )
 

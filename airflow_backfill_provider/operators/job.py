@@ -119,7 +119,8 @@ class RevertBackfillOperator(SparkBackfillOperator):
         with self.opened() as backfill:
             before = backfill.settings()
             if give_up_successor(backfill.store, requested_by=str(requester_of(context))):
-                self.log.info("the rebuild of job %s is given up; its view stays as it is", backfill.job.name)
+                what = "rebuild" if before.proposed is None else "change"
+                self.log.info("the %s of job %s is given up; its view stays as it is", what, backfill.job.name)
             else:
                 submit(self, backfill, "revert", context)
                 self.log.info("the view of job %s is that from before settings %d", backfill.job.name, before.sequence)
@@ -132,7 +133,8 @@ class ChangeBackfillOperator(SparkBackfillOperator):
     Changes the query of a finished view to that of the job's definition, without another backfill.
 
     The next epoch writes what differs, together with its changes, in one commit. Starts no Spark, and does nothing, if
-    the definition is in force already. What only a rebuild can change is refused.
+    the definition is in force already. What only a rebuild can change is refused. With ``cut_over: on_approval``, the
+    change waits for an approval first, unless it changes no rows.
 
     Returns the job's settings in force.
     """
@@ -146,7 +148,7 @@ class ChangeBackfillOperator(SparkBackfillOperator):
             for line in proposed.lines:
                 self.log.info("job %s: %s", backfill.job.name, line)
             proposed.require_possible()
-            if not proposed.is_in_force:
+            if not proposed.is_known:
                 submit(self, backfill, "change", context)
             settings = backfill.require_created()
         return settings_summary(settings)

@@ -39,7 +39,7 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
         "rows": commit.snapshot_read_row_count,
         "changes": commit.upstream_output_row_count,
         "progress": progress,
-        "finished": commit.completed,
+        "finished": commit.is_finished,
         **_windows([barrier]),
     }
 

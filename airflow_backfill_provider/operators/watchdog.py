@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.errors import BackfillError, JobNotCreatedEr
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.notifications.delivery import Sender, deliver
-from airflow_backfill_provider.notifications.events import BackfillEvent, alarm_event
+from airflow_backfill_provider.notifications.events import BackfillEvent, EventKind, alarm_event, ready_event
 
 ALARMS = "alarms"
 """The XCom with the alarms; it exists even if the task fails because of them."""
@@ -24,10 +24,11 @@ class BackfillWatchdogOperator(BaseOperator):
 
     Reads only control tables and logs, which takes milliseconds per job. Notifies of an alarm only if the previous DAG
     run, by logical date, did not have it. Skips jobs that are not created yet. If a job cannot be read, the others are
-    still checked.
+    still checked. What is ready and waits for an approval is reported in the same way; it is no alarm, and fails
+    nothing.
 
-    Returns the alarms, each with ``job``, ``kind``, ``message`` and ``remedy``. The XCom ``alarms`` also has them, even
-    if the task fails.
+    Returns the alarms and what waits, each with ``job``, ``kind``, ``message`` and ``remedy``. The XCom ``alarms`` also
+    has them, even if the task fails.
 
     :param jobs: the definitions, each as an object, its fields, or the path of its YAML file.
     :param send: the notifiers that get the alarms.
@@ -67,8 +68,9 @@ class BackfillWatchdogOperator(BaseOperator):
         if unreadable:
             retryable = all(error.retryable for error in unreadable)
             raise airflow_error("; ".join(map(str, unreadable)), retryable=retryable)
-        if alarms and self.on_alarm == "fail":
-            raise AirflowFailException("; ".join(event.text for event in events))
+        problems = [event.text for event in events if event.kind is not EventKind.READY]
+        if problems and self.on_alarm == "fail":
+            raise AirflowFailException("; ".join(problems))
         return alarms
 
     def _events(self, unreadable: list[BackfillError]) -> Iterator[BackfillEvent]:
@@ -83,6 +85,8 @@ class BackfillWatchdogOperator(BaseOperator):
                 unreadable.append(error)
             else:
                 yield from (alarm_event(status, alarm) for alarm in status.alarms)
+                if (ready := ready_event(status)) is not None:
+                    yield ready
 
     def _alarms_of_previous_run(self, context: Context) -> set[tuple[str, str]]:
         """Return job and kind of each alarm of the previous DAG run."""

@@ -11,8 +11,9 @@ from fastapi import APIRouter, Depends, status
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core.job.rate_limit import PaceField, RateLimitField, TargetField
-from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs import cut_over, mutations
 from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.jobs.verification.view_differences import difference_to_approve
 from airflow_backfill_provider.plugin.access import MAY_ACT, Job, Observer
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.plugin.observer import Observation
@@ -40,6 +41,14 @@ class Throttle(BaseModel):
     rate_limit: RateLimitField
     target_epoch_seconds: TargetField | None = None
     max_rows_per_second: PaceField | None = None
+
+
+class Approve(BaseModel):
+    """The number of the difference that the user has seen."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    difference: Annotated[int, Field(ge=1, le=2**31)]
 
 
 class Rescale(BaseModel):
@@ -142,6 +151,15 @@ def repair(mutated: Mutated, _body: Nothing) -> JobRow:
     backfill = mutated.observed.backfill
     if repairs.ask_for_repair(backfill, requested_by=mutated.requested_by) is not None:
         verifier.ask_for_verification(backfill, requested_by=mutated.requested_by)
+    return mutated.row()
+
+
+@router.post("/approve", dependencies=[Depends(action_logging("backfill.approve"))])
+def approve(mutated: Mutated, body: Approve) -> JobRow:
+    """Let what waits for an approval go live; the next epochs do the rest."""
+    found = difference_to_approve(mutated.observed.backfill, body.difference)
+    change = mutated.change
+    cut_over.approve(found, store=change["store"], approved_by=mutated.requested_by)
     return mutated.row()
 
 

@@ -8,6 +8,8 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi import APIRouter, Query, Request, Response, status
 
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.cut_over import waiting_of
+from airflow_backfill_provider.jobs.verification.view_differences import recorded_of
 from airflow_backfill_provider.plugin.access import MAY_READ, DagId, Job, MayAct, Observer, ReadableDags
 from airflow_backfill_provider.plugin.caching import unless_known
 from airflow_backfill_provider.plugin.observed_job import JobHistory
@@ -23,6 +25,7 @@ from airflow_backfill_provider.plugin.responses import (
     JobRow,
     JobState,
     Problem,
+    ShownDifference,
     epoch_points,
     logged_epochs,
 )
@@ -128,6 +131,14 @@ def explain_row(
 ) -> ExplainedRow:
     """Answer why the view has a row, or has not, as far as that takes no Spark."""
     return ExplainedRow.of(observer.job(job).backfill, key)
+
+
+@router.get("/dags/{dag_id}/jobs/{name}/difference", response_model=ShownDifference, dependencies=MAY_READ)
+def get_difference(request: Request, job: Job, observer: Observer) -> Response:
+    """Return the newest recorded difference of what waits for an approval."""
+    backfill = observer.job(job).backfill
+    found = recorded_of(waiting_of(backfill.store, backfill.settings()), backfill.store)
+    return unless_known(request, [None if found is None else found.number], lambda: ShownDifference.of(found))
 
 
 def _rows(observer: JobObserver, jobs: list[RegisteredJob]) -> list[tuple[JobRow, str | None]]:

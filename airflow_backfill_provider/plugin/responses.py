@@ -15,10 +15,12 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsC
 from airflow_backfill_provider.core.epoch.unit_work import UnitWork
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.job.restriction import key_from_text
+from airflow_backfill_provider.core.status.difference_text import difference_lines, key_line, left_out
 from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.core.status.job_status import JobSummary
 from airflow_backfill_provider.core.status.row_answer_text import describe
 from airflow_backfill_provider.core.status.split_status import SplitStatus
+from airflow_backfill_provider.core.status.view_difference import ViewDifference
 from airflow_backfill_provider.core.status.vnode_cells import VnodeCell
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.row_questions import why
@@ -34,6 +36,8 @@ class JobState(StrEnum):
     PAUSED = "paused"
     """Paused by a user, or by a rate limit of 0."""
     FINISHED = "finished"
+    READY = "ready"
+    """Complete, and waits for an approval."""
     CANCELLED = "cancelled"
     NOT_CREATED = "not_created"
     UNREADABLE = "unreadable"
@@ -47,6 +51,7 @@ _STATES = {
     JobCondition.PAUSED: JobState.PAUSED,
     JobCondition.RATE_LIMIT_ZERO: JobState.PAUSED,
     JobCondition.FINISHED: JobState.FINISHED,
+    JobCondition.READY: JobState.READY,
     JobCondition.CANCELLED: JobState.CANCELLED,
 }
 
@@ -246,6 +251,36 @@ class ExplainedRow(_Response):
         :raises BackfillError: if the key is none of the view's, or a table cannot be read.
         """
         return cls(lines=tuple(describe(why(backfill, key_from_text(key)))))
+
+
+class ShownDifference(_Response):
+    """
+    The newest recorded difference of what waits for an approval. Values of rows are not part of it.
+
+    :param number: its number; ``None`` if nobody has compared yet, or nothing waits.
+    :param lines: the difference in words.
+    :param keys: a sample of the keys, each with the columns that differ.
+    :param left: how many more keys differ.
+    """
+
+    number: int | None = None
+    lines: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    left: int = 0
+    compared_at: dt.datetime | None = None
+
+    @classmethod
+    def of(cls, found: ViewDifference | None) -> ShownDifference:
+        """Describe a difference."""
+        if found is None:
+            return cls()
+        return cls(
+            number=found.number,
+            lines=difference_lines(found),
+            keys=tuple(map(key_line, found.rows.sample)),
+            left=left_out(found.rows),
+            compared_at=found.compared_at,
+        )
 
 
 class BarrierLog(_Response):

@@ -10,6 +10,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_backfill_provider.core.epoch.approvals import is_withheld, publishes_view
 from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.held_up import counted, held_up_before
@@ -82,9 +83,10 @@ class EpochInputs:
         )
 
     @property
-    def brings_first_rows(self) -> bool:
-        """Whether the next epoch writes the rows that the view begins with, whatever else it does."""
-        return self.previous is None and self.settings.first_rows is not None
+    def is_due_anyway(self) -> bool:
+        """Whether the next epoch writes the rows that the view begins with, or marks an approved view as finished."""
+        begins = self.previous is None and self.settings.first_rows is not None
+        return begins or publishes_view(self.settings, self.commit)
 
     @property
     def rewrite(self) -> Rewrite:
@@ -297,7 +299,7 @@ def depends_on_changes(inputs: EpochInputs, decided: NextEpoch) -> bool:
 
 def _has_other_work(inputs: EpochInputs, decided: NextEpoch) -> bool:
     """Return whether an epoch has something to do even if the upstream has no changes."""
-    return bool(decided.chunk.parts or decided.chunk.prepares or inputs.rewrite or inputs.brings_first_rows)
+    return bool(decided.chunk.parts or decided.chunk.prepares or inputs.rewrite or inputs.is_due_anyway)
 
 
 def why_idle(inputs: EpochInputs, decided: NextEpoch, *, has_changes: bool) -> str:
@@ -348,6 +350,7 @@ def next_barrier(
         repair=rewrite.repair,
         filter_change=rewrite.filter_change,
         completes=decided.completes,
+        withheld=is_withheld(settings),
         rate_limit=decided.limit.rows,
         rate=decided.limit.pinned(settings.rate_limit),
         parallelism=settings.parallelism,
@@ -385,6 +388,7 @@ def idle_commit(barrier: Barrier, inputs: EpochInputs, now: dt.datetime) -> Epoc
         rows_read=rows_read(inputs.settings.scan, state),
         state_epoch=state.epoch,
         completed=state.completed,
+        withheld=barrier.withheld,
         **commit_fields(before.tables if before and continues else None),
         watermark=barrier.upstream.watermark,
         seconds={},

@@ -103,7 +103,9 @@ class EpochRun:
             state = self._advanced(done, writes, seconds)
             with stage_of(StageKind.PUBLISH).entered(seconds):
                 if state.completed:
-                    self.engine.mark_finished(settings, barrier)
+                    # A delayed attempt of a withheld epoch must not take back the mark of one after the approval.
+                    if not barrier.withheld:
+                        self.engine.mark_finished(settings, barrier)
                 else:
                     # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
                     self.engine.unmark_finished(settings, barrier)
@@ -137,6 +139,7 @@ class EpochRun:
             rows_read=rows_read(self.settings.scan, state),
             state_epoch=state.epoch,
             completed=state.completed,
+            withheld=done.withheld,
             **commit_fields(tables),
             watermark=done.upstream.watermark,
             seconds=writes.seconds,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.approvals import is_withheld
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.job.requester import is_task_run
+from airflow_backfill_provider.jobs.cut_over import completed_commits
 from airflow_backfill_provider.jobs.strategy_tables import delete_strategy_tables
 from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.state.store import BackfillStore
@@ -19,14 +21,19 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     Record that the view is finished, exactly once, and delete the strategy's tables unless the job keeps them.
 
     :returns: the settings; ``finished_epoch`` is the epoch of the first commit with every vnode Completed.
-    :raises NotFinishedError: if a vnode is not Completed, the epoch that completed them is not committed, or the job
-        was rebuilt meanwhile.
+    :raises NotFinishedError: if a vnode is not Completed, the epoch that completed them is not committed, nobody has
+        approved the view, or the job was rebuilt meanwhile.
     """
     settings = store.settings()
     if settings.finished_epoch is not None:
         delete_strategy_tables(settings, store)
         return settings
     completing = completing_commit(store, settings)
+    if completing is None and store.state().completed and is_withheld(settings):
+        raise NotFinishedError(
+            f"job {settings.job['name']} is ready, and waits for an approval: look at the difference with "
+            "airflow-backfill diff, and approve it with airflow-backfill approve"
+        )
     if completing is None:
         raise NotFinishedError(
             f"job {settings.job['name']} is not finished: not every vnode is Completed as of epoch "
@@ -54,15 +61,11 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
 
 def completing_commit(store: BackfillStore, settings: JobSettings) -> EpochCommit | None:
     """
-    Return the first commit of the settings' incarnation with every vnode Completed; ``None`` if there is none yet.
+    Return the first commit of the settings' incarnation that marks the view as finished; ``None`` if there is none yet.
 
-    The state may be Completed before: a view that takes another's place begins with all rows.
+    Every vnode is Completed then, and the view is approved, if that is asked for.
     """
-    state = store.state_of(settings)
-    if not state.completed:
-        return None
-    commits = store.commits(since_epoch=state.epoch)
-    return next((commit for commit in commits if commit.completed and commit.incarnation == settings.incarnation), None)
+    return next((commit for commit in completed_commits(store, settings) if commit.is_finished), None)
 
 
 def announce_finish(

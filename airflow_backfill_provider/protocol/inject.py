@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -23,6 +24,7 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.watchdog import LOST_VIEW_REMEDY
 from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
+from airflow_backfill_provider.jobs.cut_over import give_up_overdue
 from airflow_backfill_provider.jobs.diamonds import ReadTogether
 from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
@@ -115,7 +117,8 @@ def inject_barrier(
             )
         served = settings.first_window_after if previous is None else previous.upstream.to_offset
         others = {} if previous is None else {name: window.to_offset for name, window in previous.others.items()}
-        if hand_over(store, settings, served, others=others, requested_by=str(requester), now=clock()):
+        by: dict[str, Any] = {"requested_by": str(requester), "now": clock()}
+        if give_up_overdue(store, settings, **by) or hand_over(store, settings, served, others=others, **by):
             continue
         inputs = EpochInputs(
             history=history,
@@ -313,7 +316,7 @@ def _newest(tables: _Tables, inputs: EpochInputs, until: dt.datetime | None) -> 
     to_offset = upstream.latest() if until is None else offset_as_of(upstream, until, storage_options)
     if to_offset is not None:
         to_offset = upstream.not_before(to_offset, from_offset)
-    anyway = inputs.brings_first_rows or (inputs.rewrite and inputs.previous is not None)
+    anyway = inputs.is_due_anyway or (inputs.rewrite and inputs.previous is not None)
     if anyway and (to_offset is None or to_offset < from_offset):
         # This belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset

@@ -119,7 +119,8 @@ class BackfillProgressSensor(BackfillSensor):
 
     Returns ``{"progress": …, "epoch": …}``.
 
-    :param at_least: the share, from 0 to 1; 1 is reached once every vnode is Completed.
+    :param at_least: the share, from 0 to 1; 1 is reached once every vnode is Completed, and the view does not
+        wait for an approval.
     """
 
     template_fields: Sequence[str] = ("at_least", *BackfillSensor.template_fields)

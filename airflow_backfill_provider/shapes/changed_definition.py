@@ -8,7 +8,7 @@ from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.shapes import query_of, shape_of
 from airflow_backfill_provider.shapes.query_text import says_the_same
 
-CHANGEABLE = frozenset({"query", "refresh"})
+CHANGEABLE = frozenset({"query", "refresh", "cut_over", "cut_over_timeout_hours"})
 """The fields of a definition that a view can follow without a rebuild."""
 
 
@@ -32,7 +32,12 @@ def change_of(before: BackfillJob, after: BackfillJob) -> DefinitionChange:
     if "refresh" in differing:
         was, now = (Refresh(job.refresh).value for job in (before, after))
         return DefinitionChange(kind=ChangeKind.TECHNIQUE, reason=f"refresh was {was} and is {now}")
-    text = "only blanks and comments of the query differ" if differing else "the definition is the same"
+    if not differing:
+        text = "the definition is the same"
+    elif "query" in differing:
+        text = "only blanks and comments of the query differ"
+    else:
+        text = f"only {', '.join(differing)} differs, which says how the next cut-over is done"
     return DefinitionChange(kind=ChangeKind.NOTHING, reason=text)
 
 

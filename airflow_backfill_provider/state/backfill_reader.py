@@ -24,6 +24,7 @@ from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.announcements import Announcements
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.differences import Differences
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.verifications import Verifications
 
@@ -65,6 +66,8 @@ class BackfillReader:
         self.storage_options = dict(storage_options or {})
         self.verifications = Verifications(location, storage_options)
         """The job's verifications."""
+        self.differences = Differences(location, storage_options)
+        """The differences that were computed before a cut-over."""
         self._settings = self._table("settings", records.SETTINGS_SCHEMA)
         self._barrier_log = self._table("barrier_log", records.BARRIER_LOG_SCHEMA)
         self._state_tables: dict[tuple[str, KeyOrder], ControlTable] = {}

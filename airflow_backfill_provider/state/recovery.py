@@ -2,12 +2,14 @@
 Advice for damaged control tables.
 
 A rebuild reads the settings and the barrier log, so it cannot replace them. It does replace the state of the vnodes.
-Verifications are only history. (Records of applications need no advice: an unreadable one is ignored and overwritten.)
+Verifications and differences are only history. (Records of applications need no advice: an unreadable one is ignored
+and overwritten.)
 """
 
 from __future__ import annotations
 
 VERIFICATIONS = "verifications"
+DIFFERENCES = "differences"
 VNODE_STATE = "vnode_state"
 
 _RESTORE_JOB = (
@@ -17,6 +19,11 @@ _RESTORE_STATE = "restore it from an up-to-date copy, or rebuild the job"
 _DELETE_VERIFICATIONS = (
     "delete this table's folder and verify the job again; it contains only the history of verifications, which epochs "
     "and view do not need"
+)
+
+_DELETE_DIFFERENCES = (
+    "delete this table's folder and run airflow-backfill diff again; it contains only differences that were shown, "
+    "which epochs and view do not need"
 )
 
 
@@ -29,4 +36,6 @@ def what_to_do(table: str) -> str:
     name = table.rstrip("/").rpartition("/")[2]
     if name == VERIFICATIONS:
         return _DELETE_VERIFICATIONS
+    if name == DIFFERENCES:
+        return _DELETE_DIFFERENCES
     return _RESTORE_STATE if name.startswith(VNODE_STATE) else _RESTORE_JOB

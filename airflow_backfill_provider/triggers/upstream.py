@@ -220,6 +220,8 @@ class _JobWatch:
 
     def _demand_of_successor(self, latest: Offset) -> Demand | None:
         """Return why the rebuild that grows beside the view needs an epoch, or the job one to let it take its place."""
+        from airflow_backfill_provider.jobs.cut_over import is_released
+
         successor = self._backfill.successor
         if successor is None:
             return None
@@ -227,7 +229,7 @@ class _JobWatch:
         found = demand_of(settings, newest, commit, latest, other=self._other)
         if found is not None:
             return Demand((successor.job.state, found.key), f"a rebuild grows beside the view: {found.reason}")
-        if commit is not None and commit.completed:
+        if commit is not None and commit.completed and is_released(self._backfill.store, self._backfill.settings()):
             return Demand((successor.job.state, "handover"), "the rebuild is finished and can take the view's place")
         return None
 

@@ -38,8 +38,8 @@ MUTANTS = (
         breaks="A changed filter without changes of rows counts as an idle epoch, so the former rows stay.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/decision.py",
-        old=" or inputs.rewrite or inputs.brings_first_rows)",
-        new=" or inputs.rewrite.repair or inputs.brings_first_rows)",
+        old=" or inputs.rewrite or inputs.is_due_anyway)",
+        new=" or inputs.rewrite.repair or inputs.is_due_anyway)",
         killers=(
             f"{CHANGED_JOBS}::test_an_epoch_that_was_given_up_leaves_the_former_query_and_is_tried_by_a_comparison",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+CUT_OVER = "tests/unit/jobs/test_cut_over.py"
 CHANGED_JOBS = "tests/unit/jobs/test_changed_query.py"
 CHANGED_VIEWS = "tests/integration/engine/test_changed_query.py"
 ROW_DIFFERENCES = "tests/unit/shapes/row/test_difference.py"

@@ -85,6 +85,18 @@ def test_a_view_follows_a_changed_query_by_the_commands_of_its_page(reader):
     reader.types("airflow-backfill run paid_orders.yaml")
 
 
+def test_a_changed_query_waits_for_its_approval_by_the_commands_of_its_page(reader):
+    before = (reader.folder / "paid_orders.yaml").read_text(encoding="utf-8")
+    *_, proposed, shown, _, approved, epoch = reader.follows("docs/how-to/approve-a-cut-over.md")
+    assert "the change waits for an approval" in proposed
+    assert re.search(r"rows: [\d,]+ now, [\d,]+ then; 0 added, [\d,]+ removed, 0 changed", shown)
+    assert "approved; run the job to let the changed query go live" in approved
+    assert "epoch" in epoch
+    (reader.folder / "paid_orders.yaml").write_text(before, encoding="utf-8")
+    reader.types("airflow-backfill change paid_orders.yaml")
+    reader.types("airflow-backfill run paid_orders.yaml")
+
+
 def test_the_commands_of_rebuilds_succeed_in_the_order_of_their_page(reader):
     """A rebuild beside the view needs a finished one, so the view is finished again in between."""
     rebuild, keep_serving, revert = run_by(HERE, "docs/how-to/rebuild.md")

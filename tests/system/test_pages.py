@@ -17,7 +17,8 @@ from playwright.sync_api import Locator, Page, expect
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.jobs import revert, succession
-from airflow_backfill_provider.jobs.verification import verifier
+from airflow_backfill_provider.jobs.verification import verifier, view_differences
+from tests.cut_overs import KnownComparer
 from tests.plain_engine import CountingEngine, make
 from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
@@ -37,14 +38,16 @@ SECRETS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET, "AZ
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
     """The site's jobs, by name."""
     folder = tmp_path_factory.mktemp("lakes")
+    names = ("changed", "watched", "untouched", "damaged", "rebuilt", "refreshed")
     return {
-        name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged", "rebuilt", "refreshed")
+        **{name: lake_of(folder, name) for name in names},
+        "approved": lake_of(folder, "approved", cut_over="on_approval"),
     }
 
 
-def lake_of(folder: Path, name: str) -> Lake:
+def lake_of(folder: Path, name: str, **fields: Any) -> Lake:
     """Return a job with one of its three epochs done, and report it to its DAG."""
-    lake = Lake(folder / name, {"name": name, "materialized_view": str(folder / name / "view")})
+    lake = Lake(folder / name, {"name": name, "materialized_view": str(folder / name / "view"), **fields})
     lake.folder.mkdir()
     lake.append(range(1000))
     lake.create()
@@ -180,6 +183,29 @@ def test_a_rebuild_beside_the_view_is_watched_and_steered(lakes, visit):
     )
     assert revert.give_up_successor(lake.backfill.store, requested_by="vera")
     expect(rebuild).to_have_count(0)
+
+
+@pytest.mark.exhaustive
+def test_what_waits_for_an_approval_is_seen_and_approved(lakes, visit):
+    lake = lakes["approved"]
+    lake.epochs(2)
+    page = visit(job("approved"))
+    expect(page.get_by_role("heading", name="approved")).to_contain_text("Ready, waits for approval")
+    panel = page.get_by_role("region", name="Waits for an approval", exact=True)
+    expect(panel).to_contain_text("The backfill is ready since")
+    expect(panel).to_contain_text("Nobody has compared it with the view that serves yet.")
+    view_differences.compare_waiting(lake.backfill, comparer=KnownComparer, requester=Requester(user="vera"))
+    expect(panel).to_contain_text("rows: 10 now, 11 then; 1 added, 0 removed, 1 changed")
+    expect(panel).to_contain_text('changed: ["3"] in cents')
+    panel.get_by_role("button", name="Approve").click()
+    answer(page.get_by_role("dialog"), "Approve")
+    expect(panel).to_have_count(0)
+    approved = lake.backfill.store.settings().approved
+    assert approved is not None
+    assert (approved.difference, approved.approved_by) == (1, "admin (Airflow)")
+    expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text("Approved")
+    lake.epochs(1)
+    expect(page.get_by_role("heading", name="approved")).to_contain_text("Finished")
 
 
 def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):

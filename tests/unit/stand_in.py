@@ -108,6 +108,16 @@ class StandInSpark:
                     "change": changed_query.change_query,
                 }
                 make(backfill, actions[action], requested_by=who)
+            case ["diff", "--job", _, "--requested-by", who]:
+                from airflow_backfill_provider.applications import spark_application as application
+
+                with as_in_airflow():
+                    application.diff(
+                        lambda *_: CountingEngine(),
+                        {},
+                        definition=backfill.job.model_dump(mode="json"),
+                        requested_by=who,
+                    )
             case other:
                 raise AssertionError(other)
 

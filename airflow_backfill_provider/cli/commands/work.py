@@ -243,6 +243,8 @@ def revert(
     """
     Undo the newest rebuild: give it up while it grows beside the view, or put the former view back.
 
+    Also gives up a change that waits for an approval.
+
     The former view can be put back as long as its files and the upstream's changes since then are kept. This starts
     Spark; giving a rebuild up does not.
     """
@@ -250,9 +252,10 @@ def revert(
     from airflow_backfill_provider.cli.spark import LazySpark
     from airflow_backfill_provider.jobs.revert import give_up_successor, put_back
 
-    backfill, _ = created_job(job)
+    backfill, before = created_job(job)
+    given_up = "the change is given up" if before.proposed is not None else "the rebuild is given up"
     if give_up_successor(backfill.store, requested_by=user()):
-        typer.echo(f"{backfill.job.name}: the rebuild is given up; its view stays as it is")
+        typer.echo(f"{backfill.job.name}: {given_up}; its view stays as it is")
         return
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
         put_back(backfill.store, engine=spark, requested_by=user(), discard_history=discard_history)

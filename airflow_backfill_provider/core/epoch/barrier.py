@@ -159,6 +159,7 @@ class Barrier(Frozen):
     :param filter_change: the conditions of the query that the view has and of the one that it gets; ``None`` if the
         query stays as it is, or the epoch compares all rows instead.
     :param completes: whether every vnode is Completed once the epoch is committed.
+    :param withheld: whether the view is not marked as finished, even if it is complete, because nobody has approved it.
     :param rate_limit: the rate limit in force, in snapshot rows.
     :param rate: why it is another one than that in the settings; ``None`` if it is the same.
     :param parallelism: the number of task runs that share the vnodes.
@@ -192,6 +193,7 @@ class Barrier(Frozen):
     repair: Repair = Repair()
     filter_change: Annotated[FilterChange | None, Field(exclude_if=lambda change: change is None)] = None
     completes: bool
+    withheld: Annotated[bool, Field(exclude_if=lambda withheld: not withheld)] = False
     rate_limit: int | None
     rate: PinnedRate | None = None
     parallelism: int = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from airflow_backfill_provider.core.epoch.approvals import publishes_view
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -88,4 +89,6 @@ def _without_new_offsets(settings: JobSettings, newest: Barrier | None, commit: 
         return Demand(("first rows", *since), "the view's first rows are not written yet")
     if settings.reads_snapshot and not (commit is not None and commit.completed):
         return Demand(("snapshot", *since), "the snapshot has unread rows")
+    if publishes_view(settings, commit):
+        return Demand(("approved", *since), "the view is approved and can be marked as finished")
     return None

@@ -48,6 +48,7 @@ class EpochCommit(Frozen):
     :param rows_present: read rows that the upstream still has; ``None`` if unknown.
     :param state_epoch: the epoch of the state after this epoch; an earlier one if the epoch moved no position.
     :param completed: whether every vnode is Completed as of this epoch.
+    :param withheld: whether the view is not marked as finished all the same, because nobody has approved it.
     :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
     :param view_written_at: the commit time of this version, as the commit records it.
     :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by name.
@@ -66,6 +67,7 @@ class EpochCommit(Frozen):
     rows_present: int | None = None
     state_epoch: int
     completed: bool
+    withheld: Annotated[bool, Field(exclude_if=lambda withheld: not withheld)] = False
     view_version: int | None
     view_written_at: dt.datetime | None = None
     strategy_tables: Mapping[str, TableVersion] = Field(default_factory=dict)
@@ -75,6 +77,11 @@ class EpochCommit(Frozen):
     work: Annotated[UnitWork | None, Field(exclude_if=lambda work: work is None)] = None
     committed_at: dt.datetime
     given_up: bool = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the view is marked as finished."""
+        return self.completed and not self.withheld
 
     @property
     def tables(self) -> TableVersions | None:

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, Pinn
 from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.adoption import Adopted
+from airflow_backfill_provider.core.job.cut_over import ApprovedCutOver, ProposedDefinition
 from airflow_backfill_provider.core.job.definition import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import AskedRate, RateLimit
 from airflow_backfill_provider.core.job.succession import FirstRows, Successor
@@ -48,6 +49,9 @@ class SettingsChange(StrEnum):
     REVERT = "revert"
     FOUND_EQUAL = "found_equal"
     CHANGE = "change"
+    PROPOSE_CHANGE = "propose_change"
+    APPROVE = "approve"
+    GIVE_UP_CUT_OVER = "give_up_cut_over"
 
 
 _MUTATIONS = {
@@ -177,6 +181,8 @@ class JobSettings(Frozen):
     :param successor: the rebuild that grows beside the view; ``None`` if there is none.
     :param first_rows: the rows that the incarnation's view begins with; ``None`` if it begins empty.
     :param equal_sequence: number of the change since which adopted rows are known to equal the query; 0 if not yet.
+    :param proposed: a changed definition that waits for an approval; ``None`` if there is none.
+    :param approved: the newest approval of a cut-over, of whatever incarnation.
     """
 
     sequence: int
@@ -204,6 +210,8 @@ class JobSettings(Frozen):
     successor: Annotated[Successor | None, Field(exclude_if=lambda found: found is None)] = None
     first_rows: Annotated[FirstRows | None, Field(exclude_if=lambda found: found is None)] = None
     equal_sequence: Annotated[int, Field(exclude_if=lambda found: not found)] = 0
+    proposed: Annotated[ProposedDefinition | None, Field(exclude_if=lambda found: found is None)] = None
+    approved: Annotated[ApprovedCutOver | None, Field(exclude_if=lambda found: found is None)] = None
     requested_by: str
     requested_at: dt.datetime
 

@@ -30,9 +30,10 @@ from pydantic import (
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.adoption import AsOf, BackfillFrom, require_possible
+from airflow_backfill_provider.core.job.cut_over import GatedCutOver
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
-from airflow_backfill_provider.core.job.keep import KeptRows, require_keepable
+from airflow_backfill_provider.core.job.keep import require_keepable
 from airflow_backfill_provider.core.job.rate_limit import (
     AskedRate,
     PaceField,
@@ -71,7 +72,7 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class BackfillJob(KeptRows):
+class BackfillJob(GatedCutOver):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 

@@ -45,6 +45,18 @@ _COSTS = {
 }
 
 
+WAITS_FIRST = (
+    "approval: the change waits until somebody has seen the difference and approved it (cut_over: on_approval)"
+)
+"""What happens before the epoch of a change, if it waits for an approval."""
+
+WAITS_LINE = (
+    "the change waits for an approval, and the view stays as it is; see airflow-backfill diff, and approve it with "
+    "airflow-backfill approve"
+)
+"""What happens next, after a change was proposed."""
+
+
 def done_line(kind: ChangeKind) -> str:
     """Return what happens next, after a change was made."""
     if kind.keeps_rows:

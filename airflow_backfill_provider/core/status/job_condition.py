@@ -12,6 +12,8 @@ class JobCondition(StrEnum):
 
     CANCELLED = "cancelled"
     FINISHED = "finished"
+    READY = "ready"
+    """Every vnode is Completed, and the view waits for an approval."""
     PAUSED = "paused"
     RATE_LIMIT_ZERO = "rate_limit_zero"
     RUNNING = "running"
@@ -20,17 +22,20 @@ class JobCondition(StrEnum):
     """No epoch is pinned: the job waits for the next DAG run."""
 
 
-def condition_of(settings: JobSettings, *, finished: bool, pinned: bool) -> JobCondition:
+def condition_of(settings: JobSettings, *, finished: bool, ready: bool, pinned: bool) -> JobCondition:
     """
     Return whether a job is finished, or why not.
 
-    :param finished: whether every vnode is Completed, and the view is there.
+    :param finished: whether every vnode is Completed, the view is there, and it is marked as finished.
+    :param ready: whether every vnode is Completed, and it waits for an approval.
     :param pinned: whether an epoch is pinned and not committed.
     """
     if settings.cancelled:
         return JobCondition.CANCELLED
     if finished:
         return JobCondition.FINISHED
+    if ready:
+        return JobCondition.READY
     if settings.paused:
         return JobCondition.PAUSED
     if settings.rate_limit == 0:

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.status.adoption_text import unknown_rows
 from airflow_backfill_provider.core.status.alarm import Alarm
 from airflow_backfill_provider.core.status.chain import NO_CHAIN, ChainedJob, HeldUpstream, UpstreamChain, waits_for
 from airflow_backfill_provider.core.status.change_feed import ChangeFeed
+from airflow_backfill_provider.core.status.cut_over import CutOverStatus
 from airflow_backfill_provider.core.status.job_condition import JobCondition, condition_of
 from airflow_backfill_provider.core.status.recent_work import RecentWork, recent_work
 from airflow_backfill_provider.core.status.speed import Speed, recent_speed
@@ -56,9 +57,10 @@ class JobSummary(BaseModel):
     :param pinned_epoch: the epoch that is pinned and not committed, if any: it is executed, or waits for a retry.
     :param pinned_at: when it was pinned.
     :param committed_at: when the newest committed epoch was committed.
-    :param condition: ``finished``, or why not: ``cancelled``, ``paused``, ``rate_limit_zero``, ``running`` (an epoch is
-        pinned and not committed) or ``waiting`` (for the next DAG run).
-    :param finished: whether every vnode is Completed as of the newest commit, and the view is there.
+    :param condition: ``finished``, or why not: ``cancelled``, ``ready`` (for an approval), ``paused``,
+        ``rate_limit_zero``, ``running`` (an epoch is pinned and not committed) or ``waiting`` (for the next DAG run).
+    :param finished: whether every vnode is Completed as of the newest commit, the view is there, and it is marked as
+        finished.
     :param rows_read: snapshot rows read so far.
     :param rows_estimated: estimate of the rows that the job reads in total (under ``restrict_to``, only these rows), by
         the log's statistics when the newest barrier was pinned; once all are read, their number.
@@ -108,6 +110,7 @@ class JobSummary(BaseModel):
         there is no chain, or if it is unknown.
     :param rebuild: the status of the rebuild that grows beside the view; ``None`` if there is none. The other fields
         are about the view that is served meanwhile.
+    :param cut_over: what is ready to go live, and waits for an approval; ``None`` if nothing does.
     :param upstreams: of a job with several: by name the ``version`` that the view is at and when it was committed
         (``as_of``), the ``latest_version``, the lag and the headroom of each. The fields beside it are those of the one
         that leads, and the smallest headroom.
@@ -164,6 +167,7 @@ class JobSummary(BaseModel):
     waits_for: str | None = None
     root_lag_seconds: float | None = None
     rebuild: JobSummary | None = None
+    cut_over: CutOverStatus | None = None
     upstreams: Annotated[dict[str, UpstreamStatus], Field(exclude_if=lambda found: not found)] = {}
     furthest_behind: Annotated[str, Field(exclude_if=lambda name: not name)] = ""
 
@@ -221,6 +225,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     other_feeds: Mapping[str, ChangeFeed] = MappingProxyType({}),
     other_chains: Mapping[str, UpstreamChain] = MappingProxyType({}),
     held: Sequence[HeldUpstream] = (),
+    cut_over: CutOverStatus | None = None,
 ) -> JobSummary:
     """
     Return the status of a job.
@@ -237,6 +242,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     :param other_feeds: such changes of the upstreams beside the one that leads, by their names.
     :param other_chains: the jobs whose views lead to these.
     :param held: the upstreams that wait until another job's view has as much of a common table.
+    :param cut_over: what is ready to go live, and waits for an approval.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -244,7 +250,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
     newest = barriers[-1] if barriers else None
     committed_barrier = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
     completed = state.completed and committed is not None and committed.completed
-    finished = completed and not lost_view
+    finished = completed and committed is not None and committed.is_finished and not lost_view
     rows_read = rows_read_in(settings.scan, state)
     # A finished view's later rows come as changes, so its snapshot is what was read.
     estimated = newest.upstream.row_count if newest and not completed else 0
@@ -277,7 +283,9 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         pinned_epoch=pinned.epoch if pinned else None,
         pinned_at=pinned.injected_at if pinned else None,
         committed_at=committed.committed_at if committed else None,
-        condition=condition_of(settings, finished=finished, pinned=pinned is not None),
+        condition=condition_of(
+            settings, finished=finished, ready=completed and not finished and not lost_view, pinned=pinned is not None
+        ),
         finished=finished,
         paused=settings.paused,
         cancelled=settings.cancelled,
@@ -311,6 +319,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
             *(_warnings(newest, verified) if newest else ()),
             *filter(None, [unknown_rows(settings)]),
             *([waiting] if waiting else []),
+            *([str(cut_over)] if cut_over else []),
             *map(str, alarms),
             # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
@@ -325,6 +334,7 @@ def job_summary(  # noqa: PLR0913 - a status is made of all that is known of a j
         chain=chain.jobs,
         waits_for=waiting,
         root_lag_seconds=None if chain.behind_root is None else chain.behind_root.seconds(now),
+        cut_over=cut_over,
         upstreams=upstreams,
         furthest_behind=furthest_behind(upstreams),
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from airflow_backfill_provider.core.job.definition import BackfillJob
 
 if TYPE_CHECKING:
+    from airflow_backfill_provider.core.status.view_difference import ViewDifference
     from airflow_backfill_provider.jobs.planning.plan_text import PlanText
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
@@ -43,6 +44,16 @@ def plan_markdown(plan: PlanText) -> str:
         _plain(plan.closing),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def difference_markdown(found: ViewDifference) -> str:
+    """Return as Markdown how what waits for an approval differs from the view that serves, with a sample of keys."""
+    from airflow_backfill_provider.core.status.difference_text import compared_line, key_line, left_out, rows_lines
+
+    left = left_out(found.rows)
+    lines = [*rows_lines(found.rows), *map(key_line, found.rows.sample), *([f"and {left:,} more"] if left else [])]
+    listed = "\n".join(f"- {_plain(line)}" for line in lines)
+    return f"**{_plain(compared_line(found))}**\n\n{listed}\n"
 
 
 def _table(columns: Sequence[str], alignments: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

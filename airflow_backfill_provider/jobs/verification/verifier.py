@@ -232,13 +232,22 @@ def _begin_again(
     return begun
 
 
+def pin_newest(backfill: Backfill, requester: Requester) -> PinnedVerification:
+    """
+    Pin the view as of the newest committed epoch, for a comparison in one step that is not recorded.
+
+    :raises BackfillError: as :func:`begin_verification`.
+    """
+    return _pin(backfill, requester=requester, steps=1, clock=utc_now)(0)
+
+
 def compare_now(backfill: Backfill, engine: Comparer) -> Verification:
     """
     Compare the view with its query as of the newest committed epoch, in one step, without recording the result.
 
     :raises BackfillError: as :func:`verify_job`.
     """
-    pinned = _pin(backfill, requester=COMPARER, steps=1, clock=utc_now)(0)
+    pinned = pin_newest(backfill, COMPARER)
     (vnodes,) = pinned.steps
     return Verification(pinned).with_step(_compare(backfill, pinned, vnodes, engine))
 

@@ -91,6 +91,7 @@ export const STATES = {
   running: "Running",
   waiting: "Waiting for a DAG run",
   paused: "Paused",
+  ready: "Ready, waits for approval",
   finished: "Finished",
   cancelled: "Cancelled",
   not_created: "Not created yet",
@@ -144,6 +145,8 @@ const reasonOfState = ({ problem, state, summary, waits_for }) => {
         : "Cancelled: only the pinned epoch is still completed. A rebuild starts over.";
     case "finished":
       return finished(summary);
+    case "ready":
+      return "Ready: all rows are read and kept fresh, and the view is not marked as finished until somebody approves it.";
     case "paused":
       return summary.condition === "paused"
         ? "Paused: epochs read no history, but still apply changes."
@@ -157,6 +160,9 @@ const reasonOfState = ({ problem, state, summary, waits_for }) => {
 
 /** What a rebuild beside the view does, in a sentence. */
 export const rebuildReason = (rebuild) => {
+  if (rebuild.condition === "ready") {
+    return "The rebuild is ready, is kept fresh, and waits for an approval.";
+  }
   if (rebuild.finished) {
     return "The rebuild is finished, and takes the view's place with the next epoch.";
   }
@@ -166,6 +172,13 @@ export const rebuildReason = (rebuild) => {
   const left = rebuild.eta_seconds === null ? "" : ` About ${duration(rebuild.eta_seconds)} left.`;
   return `A rebuild grows beside the view.${left}`;
 };
+
+const CUT_OVERS = { backfill: "The backfill", change: "The changed query", rebuild: "The rebuild" };
+
+/** What waits for an approval, since when, and until when. */
+export const cutOverReason = ({ given_up_at: until, kind, ready_since: begun }) =>
+  `${CUT_OVERS[kind]} is ready since ${time(begun)}.` +
+  (until ? ` If nobody approves it, it is given up ${time(until)}.` : "");
 
 export const MUTATIONS = {
   create: () => "Created",
@@ -182,4 +195,7 @@ export const MUTATIONS = {
   revert: () => "Rebuild undone",
   found_equal: () => "Adopted rows found equal",
   change: () => "Query changed",
+  propose_change: () => "Changed query waits for an approval",
+  approve: () => "Approved",
+  give_up_cut_over: () => "Given up without an approval",
 };

@@ -7,7 +7,7 @@ import { Fragment, h, Link, useEffect, useSearchParams, useState } from "./react
 
 const PAGE = 25;
 const TYPING_MILLISECONDS = 250;
-const FILTERS = ["running", "waiting", "paused", "finished", "cancelled", "not_created", "unreadable"];
+const FILTERS = ["running", "waiting", "paused", "ready", "finished", "cancelled", "not_created", "unreadable"];
 
 const COLUMNS = [
   ["Job"],

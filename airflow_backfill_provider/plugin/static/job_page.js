@@ -3,6 +3,7 @@
 import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
+import { CutOverPanel } from "./cut_over_panel.js";
 import { EpochChart } from "./epoch_chart.js";
 import { behind, behindRoot, chained, compact, count, duration, limitHint, percent, rateLimit, reason, rebuildReason, size, time } from "./format.js";
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Removed, Stale, verified, Warnings } from "./components.js";
@@ -125,7 +126,7 @@ const Header = ({ back, dagId, job, onDone }) =>
     h(Actions, { dagId, job, onDone }),
   );
 
-const Body = ({ dagId, job, version }) =>
+const Body = ({ dagId, job, onDone, version }) =>
   h(
     Fragment,
     h(
@@ -142,6 +143,7 @@ const Body = ({ dagId, job, version }) =>
       h(Chain, { summary: job.summary }),
     ),
     h(Rebuild, { rebuild: job.summary.rebuild }),
+    job.summary.cut_over && h(CutOverPanel, { dagId, job, onDone }),
     h(Warnings, { warnings: job.summary.warnings }),
     h(Differences, { found: job.summary.verified }),
     h(Removed, { found: job.summary.verified }),
@@ -173,7 +175,7 @@ export const JobPage = ({ back, dagId, name }) => {
     h(Stale, { error }),
     h(Header, { back, dagId, job, onDone: again }),
     job.summary
-      ? h(Body, { dagId, job, version: job.etag })
+      ? h(Body, { dagId, job, onDone: again, version: job.etag })
       : h(Notice, { kind: job.problem ? "error" : "info", title: job.problem ? "Its tables cannot be read" : undefined }, reason(job)),
     h(Definition, { job }),
   );

@@ -35,6 +35,7 @@ ACTIONS = {
     "rescale": {"parallelism": 1},
     "verify": {},
     "repair": {},
+    "approve": {"difference": 1},
     "cancel": {},
 }
 """What can be done to a job, each with a body that is accepted."""

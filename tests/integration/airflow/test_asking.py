@@ -87,6 +87,7 @@ def test_runs_start_when_they_are_needed_and_wait_for_an_approval(tmp_path: Path
         follow_the_upstream(Scenario(airflow, lake, "followed"), lake)
         approve_once(Scenario(airflow, lake, "approved"))
         reject(Scenario(airflow, lake, "rejected"))
+        let_go_live(Scenario(airflow, lake, "gated"))
 
 
 def follow_the_upstream(followed: Scenario, lake: Lake) -> None:
@@ -137,3 +138,24 @@ def reject(rejected: Scenario) -> None:
     assert set(states.values()) == {"skipped"}
     assert "backfill.epoch_1.summary" in states
     assert not rejected.store.created()
+
+
+def let_go_live(gated: Scenario) -> None:
+    """A view that is complete is not finished before somebody has approved it; a later run does not ask."""
+    first = gated.trigger()
+    gated.wait(lambda: gated.question(first))
+    question = gated.question(first)
+    assert question["subject"] == "Let the backfill of gated go live, 11 rows (1 added, 0 removed, 1 changed)?"
+    assert "rows: 10 now, 11 then" in question["body"]
+    assert gated.store.state().completed
+    assert gated.store.settings().finished_epoch is None
+    gated.answer(first, "Approve")
+    assert set(gated.states(first).values()) <= {"success", "skipped"}
+    approved = gated.store.settings().approved
+    assert approved is not None
+    assert "gated.approve of run" in approved.approved_by
+
+    second = gated.trigger()
+    assert set(gated.states(second).values()) <= {"success", "skipped"}
+    assert not gated.question(second)
+    assert gated.store.settings().finished_epoch == 2

@@ -14,6 +14,7 @@ from schemathesis import GenerationMode
 from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.jobs.verification import verifier
 from faults.pages import OPERATIONS
+from tests.integration.airflow.approving import assert_waits_and_is_approved
 from tests.integration.airflow.auth_manager import Question, hide_dag, record_questions
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
 from tests.integration.airflow.pages_site import (
@@ -32,9 +33,9 @@ pytestmark = pytest.mark.airflow
 
 @pytest.fixture(scope="module")
 def api(airflow_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    names = ("throttled", "watched", "hostile", "unproved", "cancelled_one", "not_created")
+    names = ("throttled", "watched", "hostile", "unproved", "cancelled_one", "not_created", "waits")
     folder = tmp_path_factory.mktemp("pages")
-    with pages_of(folder, names, not_created=["not_created"]) as api:
+    with pages_of(folder, names, not_created=["not_created", "waits"]) as api:
         emit_from_another_dag(api.lakes["watched"], backfill_conn_id=connection(folder, "s3cr3t-of-the-store"))
         yield api
 
@@ -259,6 +260,10 @@ def test_a_verification_is_requested_and_then_the_repair_of_what_it_found(api: A
     assert api.get(path).json()["changes"][0]["requested_by"] == "admin (Airflow)"
 
 
+def test_what_waits_is_shown_with_its_difference_and_approved(api: Api):
+    assert_waits_and_is_approved(api, "waits")
+
+
 @pytest.mark.parametrize(("action", "body"), [*ACTIONS.items(), ("throttle", {"rate_limit": 31})])
 def test_airflow_records_it_in_its_audit_log(api: Api, action, body):
     """Refused actions are recorded, too: this job is not created."""
@@ -341,7 +346,6 @@ def test_a_running_application_leads_to_sparks_own_pages_on_a_known_host(api: Ap
 
 def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
     answer = application_page(api, web_url="javascript:alert(1)", said=("30 rows read",))
-
     assert answer.status_code == 200
     assert "running" in answer.text
     assert "30 rows read" in answer.text
@@ -351,7 +355,6 @@ def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
 
 def test_an_application_on_a_server_says_which(api: Api):
     answer = application_page(api, application_id="0a-1b", web_url="sc://spark.example:15002")
-
     assert answer.status_code == 200
     assert "Spark Connect server" in answer.text
     assert "sc://spark.example:15002" in answer.text
@@ -387,14 +390,11 @@ def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):
         **admin,
     )
     assert reported.status_code == 201, reported.text
-
     of_run = api.get("dags/refresh_watched/jobs?run_id=begun").json()
     detail = api.get("dags/refresh_watched/jobs/chosen_by_hand")
     assert ([row["name"] for row in of_run["jobs"]], of_run["narrowed"]) == (["chosen_by_hand"], True)
     assert (detail.status_code, detail.json()["definition"]["name"]) == (200, "chosen_by_hand")
     assert "chosen_by_hand" in {row["name"] for row in api.get("jobs?limit=100").json()["jobs"]}
     assert api.get("dags/refresh_throttled/jobs/chosen_by_hand").status_code == 404
-
     api.client.patch(f"{runs}/begun", json={"state": "success"}, **admin)
-
     assert api.get("dags/refresh_watched/jobs/chosen_by_hand").status_code == 404

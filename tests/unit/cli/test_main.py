@@ -58,7 +58,7 @@ def test_each_command_is_in_the_help_with_a_description():
     assert len(commands) == len(set(commands)) == len(app.registered_commands)
     assert all(command.__doc__ for command in commands)
     work = "create run compact forget rebuild revert"
-    steps = "plan status watch verify why pause resume throttle rescale repair cancel"
+    steps = "plan status watch verify why diff pause resume throttle rescale repair approve cancel"
     set_up = "fetch_jars archive_classes build_log_store sample examples constraints"
     assert {command.__name__ for command in commands} == {*work.split(), "change", *steps.split(), *set_up.split()}
     assert [group.name for group in app.registered_groups] == ["engine"]

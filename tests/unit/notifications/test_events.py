@@ -87,4 +87,4 @@ def test_a_template_has_the_fields_and_the_text_and_is_plain(status):
 
 
 def test_every_alarm_of_the_watchdog_is_a_kind_of_event():
-    assert {str(kind) for kind in AlarmKind} == {str(kind) for kind in EventKind} - {"finished", "failed"}
+    assert {str(kind) for kind in AlarmKind} == {str(kind) for kind in EventKind} - {"finished", "failed", "ready"}

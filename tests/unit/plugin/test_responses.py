@@ -9,8 +9,10 @@ import pytest
 from airflow_backfill_provider.core.epoch.barrier import Mutation, PinnedMutation
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.cut_over import CutOverKind, CutOverSubject
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.job.requester import Requester
+from airflow_backfill_provider.core.status.view_difference import ComparedSide, ComparedVersions, ViewDifference
 from airflow_backfill_provider.plugin.observed_job import JobReading
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
@@ -19,10 +21,12 @@ from airflow_backfill_provider.plugin.responses import (
     ExplainedRow,
     JobRow,
     JobState,
+    ShownDifference,
     epoch_points,
     logged_epochs,
 )
 from tests.builders import NOW, barrier_of, commit_of, settings_of
+from tests.cut_overs import ONE_CHANGED
 from tests.unit.stand_in import Lake
 
 JOB = RegisteredJob(name="paid_orders", definition={}, backfill_conn_id="c", dag_ids=("d",))
@@ -103,3 +107,29 @@ def test_a_job_without_a_summary_has_a_state(observation, state):
 def test_a_question_about_a_row_that_the_view_cannot_have_is_refused(as_created: Callable[[], Lake], key, said):
     with pytest.raises(InvalidJobError, match=said):
         ExplainedRow.of(as_created().backfill, key)
+
+
+def test_a_difference_is_shown_in_words_with_keys_and_without_values():
+    side = ComparedSide(view_version=3, epoch=2, upstreams={"upstream": 5})
+    found = ViewDifference(
+        number=4,
+        job="paid_orders",
+        subject=CutOverSubject(kind=CutOverKind.REBUILD, incarnation="a1", definition="d"),
+        sides=ComparedVersions(served=side, waiting=side),
+        rows=ONE_CHANGED.model_copy(update={"added": 7}),
+        requested_by="vera",
+        compared_at=NOW,
+    )
+    shown = ShownDifference.of(found)
+    assert (shown.number, shown.left, shown.compared_at) == (4, 6, NOW)
+    assert shown.lines[1] == "rows: 10 now, 11 then; 7 added, 0 removed, 1 changed"
+    assert shown.keys == ('changed: ["3"] in cents', 'added: ["11"]')
+    assert ShownDifference.of(None) == ShownDifference()
+
+
+def test_a_view_that_waits_for_an_approval_is_ready(orders: Lake):
+    orders.fields["cut_over"] = "on_approval"
+    orders.create()
+    orders.complete()
+    reading = JobReading(token="t", created=True, summary=orders.backfill.read().summary())
+    assert JobRow.of(JOB, Observation(reading)).state is JobState.READY

@@ -105,4 +105,5 @@ def test_the_history_of_verifications_is_deleted_and_nothing_else(backfilling, d
 def test_the_remedy_depends_on_what_the_table_is_for():
     assert what_to_do("s3://b/_backfill/verifications/") == what_to_do("/x/verifications")
     assert "rebuild" in what_to_do("/x/vnode_state_0123456789ab")
+    assert "run airflow-backfill diff again" in what_to_do("/x/differences")
     assert what_to_do("/x/settings") == what_to_do("/x/barrier_log")

@@ -89,6 +89,7 @@ NOT_DECIDING = {
     "refresh": PinnedRefresh(whole=True, reason="because of nothing"),
     "unread": CountedRows(rows=12, epochs=3),
     "held_up": 3,
+    "withheld": True,
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],
     "injected_at": NOW + dt.timedelta(days=1),

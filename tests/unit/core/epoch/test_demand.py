@@ -8,7 +8,7 @@ from airflow_backfill_provider.core.epoch.demand import demand_of
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
-from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
+from tests.builders import NOW, barrier_of, commit_of, job_of, settings_of, window_of
 
 FIRST = barrier_of(1, upstream=window_of(-1, 5))
 UNFINISHED = commit_of(FIRST)
@@ -144,3 +144,9 @@ def test_a_new_offset_of_another_upstream_than_the_lead_needs_an_epoch_and_nothi
     found = demand(settings_of(), barrier, UNFINISHED, 3, other="customers")
     assert found.reason == "customers's newest offset is 3, and the epochs have read up to 2"
     assert demand(None, None, None, 3, other="customers") is None
+
+
+def test_an_approved_view_needs_the_epoch_that_marks_it_and_one_that_waits_needs_none():
+    withheld = commit_of(FIRST, completed=True, withheld=True)
+    assert demand(settings_of(job_of(cut_over="on_approval")), FIRST, withheld, 5) is None
+    assert reason_of(settings_of(), FIRST, withheld, 5) == "the view is approved and can be marked as finished"

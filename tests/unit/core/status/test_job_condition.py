@@ -9,15 +9,19 @@ from tests.builders import settings_of
 
 
 @pytest.mark.parametrize(
-    ("changes", "pinned", "finished", "condition"),
+    ("changes", "pinned", "reached", "condition"),
     [
-        ({}, False, False, JobCondition.WAITING),
-        ({}, True, False, JobCondition.RUNNING),
-        ({"rate_limit": 0}, True, False, JobCondition.RATE_LIMIT_ZERO),
-        ({"paused": True, "rate_limit": 0}, True, False, JobCondition.PAUSED),
-        ({"paused": True}, False, True, JobCondition.FINISHED),
-        ({"cancelled": True, "paused": True}, True, True, JobCondition.CANCELLED),
+        ({}, False, "", JobCondition.WAITING),
+        ({}, True, "", JobCondition.RUNNING),
+        ({"rate_limit": 0}, True, "", JobCondition.RATE_LIMIT_ZERO),
+        ({"paused": True, "rate_limit": 0}, True, "", JobCondition.PAUSED),
+        ({"paused": True}, False, "finished", JobCondition.FINISHED),
+        ({"paused": True}, True, "ready", JobCondition.READY),
+        ({"cancelled": True, "paused": True}, True, "finished", JobCondition.CANCELLED),
     ],
 )
-def test_of_several_conditions_the_first_one_counts(changes, pinned, finished, condition):
-    assert condition_of(settings_of(**changes), finished=finished, pinned=pinned) is condition
+def test_of_several_conditions_the_first_one_counts(changes, pinned, reached, condition):
+    found = condition_of(
+        settings_of(**changes), finished=reached == "finished", ready=reached == "ready", pinned=pinned
+    )
+    assert found is condition

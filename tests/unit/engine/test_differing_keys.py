@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
-from airflow_backfill_provider.engine.comparison import encoded
+from airflow_backfill_provider.engine.differing_keys import encoded
 
 
 @pytest.mark.parametrize(
