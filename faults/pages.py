@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.integration.airflow.pages_site import Api
 
 JOB = "hostile"
-OPERATIONS = 13
+OPERATIONS = 14
 """The number of operations of the API."""
 
 REQUESTS = 100
