@@ -93,10 +93,12 @@ def pin_settings(spark: SparkSession) -> None:
 
 def _settings(spark: SparkSession) -> dict[str, str]:
     """Return all settings of a session, with few calls; PySpark's own classic one asks Java thrice for each setting."""
-    if not isinstance(spark, SparkSession):
+    java = getattr(spark, "_jvm", None)
+    if java is None:
+        # On a Spark Connect server.
         return spark.conf.getAll
     # Spark itself writes JSON with this library.
-    to_json = getattr(spark._jvm, "com.fasterxml.jackson.databind.ObjectMapper")()  # noqa: SLF001 - as PySpark
+    to_json = getattr(java, "com.fasterxml.jackson.databind.ObjectMapper")()
     found: dict[str, str] = json.loads(to_json.writeValueAsString(spark.conf._jconf.getAllAsJava()))  # noqa: SLF001
     return found
 

@@ -56,8 +56,8 @@ def test_a_change_of_each():
         ),
         (
             "change of countries",
-            "if 0.1 % (1 row) change, an epoch joins about 1,000 rows of orders anew; by the benchmark, that costs less "
-            "than a rebuild even if all rows change",
+            "if 0.1 % (1 row) change, an epoch joins about 1,000 rows of orders anew; by the benchmark, that costs "
+            "less than a rebuild even if all rows change",
         ),
         (
             "change of shops",
