@@ -49,8 +49,8 @@ MUTANTS = (
         breaks="A task holds the last hundred batches of rows that it has written to disk.",
         invariant="I6",
         file="airflow_backfill_provider/applications/spark_settings.py",
-        old="return {**_DELTA, **_MEMORY, **_S3,",
-        new="return {**_DELTA, **_S3,",
+        old="return {**_DELTA, **_PYTHON, **_MEMORY, **_S3,",
+        new="return {**_DELTA, **_PYTHON, **_S3,",
         killers=(f"{SPARK_SETTINGS}::test_no_task_holds_a_hundred_batches_that_it_has_written_to_disk",),
     ),
     Mutant(
