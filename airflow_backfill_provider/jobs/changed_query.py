@@ -24,7 +24,6 @@ from airflow_backfill_provider.core.epoch.settings import (
     ViewColumn,
 )
 from airflow_backfill_provider.core.errors import (
-    ConcurrentUpdateError,
     InvalidJobError,
     NotFinishedError,
     UpstreamSchemaChangedError,
@@ -180,8 +179,7 @@ def change_query(
     }
 
     def change(settings: JobSettings) -> JobSettings:
-        if settings.sequence != proposed.settings.sequence:
-            raise ConcurrentUpdateError(f"the settings of job {job.name} changed meanwhile; try again")
+        settings.require_unchanged(proposed.settings)
         asked: dict[str, Any] = {"requested_by": requested_by, "requested_at": clock()}
         if not proposed.needs_approval:
             return settings.changed(SettingsChange.CHANGE, **asked, **latter, proposed=None)
@@ -205,8 +203,7 @@ def _withdraw(proposed: ProposedChange, *, store: BackfillStore, requested_by: s
     """Give up a change that waits for an approval, because the definition in force is the one that is wanted."""
 
     def change(settings: JobSettings) -> JobSettings:
-        if settings.sequence != proposed.settings.sequence:
-            raise ConcurrentUpdateError(f"the settings of job {proposed.job.name} changed meanwhile; try again")
+        settings.require_unchanged(proposed.settings)
         return settings.changed(
             SettingsChange.GIVE_UP_CUT_OVER, requested_by=requested_by, requested_at=now, proposed=None
         )

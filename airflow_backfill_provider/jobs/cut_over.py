@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.epoch.approvals import (
 )
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, InvalidJobError, NotFinishedError
+from airflow_backfill_provider.core.errors import InvalidJobError, NotFinishedError
 from airflow_backfill_provider.core.job.cut_over import ApprovedCutOver, CutOverKind, CutOverSubject
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.status.cut_over import CutOverStatus
@@ -182,8 +182,7 @@ def approve(
     )
 
     def change(settings: JobSettings) -> JobSettings:
-        if settings.sequence != before.sequence:
-            raise ConcurrentUpdateError(f"the settings of job {before.job['name']} changed meanwhile; try again")
+        settings.require_unchanged(before)
         asked: dict[str, Any] = {"requested_by": approved_by, "requested_at": approved.approved_at}
         if settings.proposed is None:
             return settings.changed(SettingsChange.APPROVE, **asked, approved=approved)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -46,9 +47,8 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
         logging.getLogger(name).setLevel(logging.CRITICAL)
     # It tells of each thread whose connection it closes.
     logging.getLogger("py4j.clientserver").setLevel(logging.WARNING)
-    if isinstance(spark, SparkSession):
-        # Not on a Spark Connect server, where Java is elsewhere.
-        _keep_java_classes(spark)
+    if (java := _java(spark)) is not None:
+        _keep_java_classes(java)
     pin_settings(spark)
     for name, value in hadoop_settings(storage_options or {}).items():
         if spark.conf.get(f"spark.hadoop.{name}", None) is None:
@@ -56,14 +56,18 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
     return spark
 
 
-def _keep_java_classes(spark: SparkSession) -> None:
+def _java(spark: SparkSession) -> Any:
+    """Return PySpark's view of Java's names; ``None`` on a Spark Connect server, where Java is elsewhere."""
+    return getattr(spark, "_jvm", None)
+
+
+def _keep_java_classes(java: Any) -> None:
     """
     Look up once which Java classes PySpark's short names mean, and let it find them among the names of its own side.
 
     PySpark asks Java again for each column and for each error. For some of the names, Java looks through all jars up to
     ten times.
     """
-    java = spark._jvm  # noqa: SLF001 - PySpark has no other way to it
     for name in _CLASSES:
         at, _, attribute = name.rpartition("/")
         owner = reduce(getattr, at.split("/") if at else (), java)
@@ -93,9 +97,8 @@ def pin_settings(spark: SparkSession) -> None:
 
 def _settings(spark: SparkSession) -> dict[str, str]:
     """Return all settings of a session, with few calls; PySpark's own classic one asks Java thrice for each setting."""
-    java = getattr(spark, "_jvm", None)
+    java = _java(spark)
     if java is None:
-        # On a Spark Connect server.
         return spark.conf.getAll
     # Spark itself writes JSON with this library.
     to_json = getattr(java, "com.fasterxml.jackson.databind.ObjectMapper")()

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.digest import digest
 from airflow_backfill_provider.core.epoch.barrier import Barrier, Mutation, PinnedMutation
 from airflow_backfill_provider.core.epoch.repair import Repair
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.job.adoption import Adopted
 from airflow_backfill_provider.core.job.cut_over import ApprovedCutOver, ProposedDefinition
@@ -376,6 +377,15 @@ class JobSettings(Frozen):
             "requested_at": requested_at,
         }
         return self.model_copy(update=update)
+
+    def require_unchanged(self, before: JobSettings) -> None:
+        """
+        Refuse a change that was decided by earlier settings than these.
+
+        :raises ConcurrentUpdateError: if the settings changed meanwhile.
+        """
+        if self.sequence != before.sequence:
+            raise ConcurrentUpdateError(f"the settings of job {self.job['name']} changed meanwhile; try again")
 
     def as_mutation(self) -> PinnedMutation | None:
         """Return the mutation of this change; ``None`` if the change does not affect barriers."""

@@ -128,7 +128,8 @@ def difference_to_approve(backfill: Backfill, number: int | None) -> ViewDiffere
     :raises NotFinishedError: if it is not ready, or nobody has looked at the difference.
     """
     waiting = require_ready(backfill.store, backfill.settings())
-    found = newest_difference(backfill) if number is None else backfill.store.differences.numbered(number)
+    store = backfill.store
+    found = recorded_of(waiting, store) if number is None else store.differences.numbered(number)
     if found is None:
         what = "difference" if number is None else f"difference {number}"
         raise NotFinishedError(
@@ -223,13 +224,18 @@ def _reads_same_tables(one: Barrier, other: Barrier) -> bool:
 
 
 def _of_views(served: _Side | None, waiting: _Side) -> tuple[PinnedSides, ComparedVersions]:
-    sides = PinnedSides(served=None if served is None else served.view(), waiting=waiting.view())
-
     def compared(side: _Side, view: ViewAt) -> ComparedSide:
         return ComparedSide(view_version=view.version, epoch=side.epoch.number, upstreams=side.upstreams)
 
-    before = None if served is None or sides.served is None else compared(served, sides.served)
-    return sides, ComparedVersions(served=before, waiting=compared(waiting, waiting.view()))
+    after = waiting.view()
+    versions = ComparedVersions(served=None, waiting=compared(waiting, after))
+    if served is None:
+        return PinnedSides(served=None, waiting=after), versions
+    before = served.view()
+    return (
+        PinnedSides(served=before, waiting=after),
+        versions.model_copy(update={"served": compared(served, before)}),
+    )
 
 
 def _of_query(

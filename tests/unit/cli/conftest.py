@@ -181,6 +181,22 @@ def created(as_created: Callable[[], Job]) -> Job:
     return as_created()
 
 
+@pytest.fixture
+def gated(created: Job, engine: WatchedEngine) -> Job:
+    """The job, with a finished view, and a file that asks for approvals."""
+    assert created("run", "--until-finished").exit_code == 0
+    created.write(cut_over="on_approval")
+    engine.starts = 0
+    return created
+
+
+def said(job: Job, *command: str) -> list[str]:
+    """Require that a command worked, and return the lines that it printed."""
+    done = job(*command)
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
 def fails(result: Result, *texts: str) -> None:
     """Require that a command failed with one line that contains some texts."""
     assert result.exit_code == 1

@@ -43,14 +43,6 @@ POINTS = (
 GROUPS = "SELECT status, count(*) AS n FROM upstream GROUP BY status"
 
 
-@pytest.fixture
-def served(backfilling):
-    """A finished view of everything."""
-    backfilling.finish()
-    protocol.finish_job(store=backfilling.store, requested_by="x")
-    return backfilling
-
-
 def defined(backfilling: Backfilling, **changes) -> BackfillJob:
     return BackfillJob(**{**backfilling.job.model_dump(mode="json"), **changes})
 

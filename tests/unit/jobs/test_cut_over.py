@@ -26,14 +26,6 @@ from tests.unit.jobs.waiting import GATED, approve, change, grow, grown, step, w
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
-@pytest.fixture
-def served(backfilling):
-    """A finished view of everything."""
-    backfilling.finish()
-    protocol.finish_job(store=backfilling.store, requested_by="x")
-    return backfilling
-
-
 # ----------------------------------------------------------------------------------------------- a rebuild
 
 

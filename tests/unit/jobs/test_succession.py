@@ -49,13 +49,6 @@ def grown(backfilling):
     return job
 
 
-@pytest.fixture
-def served(backfilling):
-    backfilling.finish()
-    protocol.finish_job(store=backfilling.store, requested_by="x")
-    return backfilling
-
-
 def test_the_rebuild_is_a_job_of_its_own_that_nobody_reads(served):
     latter = grow(served)
     growing = served.backfill.successor

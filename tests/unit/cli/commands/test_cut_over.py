@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
-from tests.unit.cli.conftest import Job, WatchedEngine, append, fails
+from tests.unit.cli.conftest import Job, WatchedEngine, append, fails, said
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -15,38 +15,23 @@ FILTERED = "SELECT order_id, amount FROM upstream WHERE amount > 3"
 ROWS = "small_orders: rows: 10 now, 11 then; 1 added, 0 removed, 1 changed"
 
 
-@pytest.fixture
-def served(created: Job, engine: WatchedEngine) -> Job:
-    """The job, with a finished view, and a file that asks for approvals."""
-    assert created("run", "--until-finished").exit_code == 0
-    created.write(cut_over="on_approval")
-    engine.starts = 0
-    return created
-
-
-def said(job: Job, *command: str) -> list[str]:
-    done = job(*command)
-    assert done.exit_code == 0, done.output
-    return done.stdout.splitlines()
-
-
 def status(job: Job):
     return json.loads(job("status", "--json").stdout)
 
 
-def test_a_rebuild_waits_until_somebody_has_seen_the_difference_and_approved_it(served: Job, engine: WatchedEngine):
-    served.write(vnode_count=2)
-    fails(served("diff"), "nothing waits for an approval")
-    said(served, "rebuild", "--keep-serving")
-    fails(served("diff"), "the rebuild is not complete yet")
-    ran = said(served, "run", "--until-finished")
+def test_a_rebuild_waits_until_somebody_has_seen_the_difference_and_approved_it(gated: Job, engine: WatchedEngine):
+    gated.write(vnode_count=2)
+    fails(gated("diff"), "nothing waits for an approval")
+    said(gated, "rebuild", "--keep-serving")
+    fails(gated("diff"), "the rebuild is not complete yet")
+    ran = said(gated, "run", "--until-finished")
     assert "the rebuild is ready since" in ran[-1]
     assert ran[-1].endswith("see airflow-backfill diff, and approve it with airflow-backfill approve")
-    assert "rebuild     ready, waits for an approval, 100.0 %" in "\n".join(said(served, "status"))
-    assert (status(served)["finished"], status(served)["rebuild"]["condition"]) == (True, "ready")
-    fails(served("approve"), "no difference of the rebuild is recorded", "look at it first")
-    fails(served("diff", "--recorded"), "no difference of what waits is recorded")
-    shown = said(served, "diff")
+    assert "rebuild     ready, waits for an approval, 100.0 %" in "\n".join(said(gated, "status"))
+    assert (status(gated)["finished"], status(gated)["rebuild"]["condition"]) == (True, "ready")
+    fails(gated("approve"), "no difference of the rebuild is recorded", "look at it first")
+    fails(gated("diff", "--recorded"), "no difference of what waits is recorded")
+    shown = said(gated, "diff")
     assert shown[0].startswith("small_orders: difference 1: the rebuild (version ")
     assert shown[1:] == [
         ROWS,
@@ -55,48 +40,48 @@ def test_a_rebuild_waits_until_somebody_has_seen_the_difference_and_approved_it(
         '  added: ["11"]',
     ]
     engine.starts = 0
-    assert said(served, "diff", "--recorded") == shown
-    assert said(served, "approve", "--dry-run") == shown
-    assert served.backfill.settings().approved is None
-    assert said(served, "approve")[-1] == "small_orders: approved; run the job to let the rebuild go live"
+    assert said(gated, "diff", "--recorded") == shown
+    assert said(gated, "approve", "--dry-run") == shown
+    assert gated.backfill.settings().approved is None
+    assert said(gated, "approve")[-1] == "small_orders: approved; run the job to let the rebuild go live"
     assert engine.starts == 0
-    fails(served("approve"), "nothing waits for an approval; the newest approval is by")
-    append(served.backfill.job.upstream.location, [5000])
-    assert "has taken the place of the view" in said(served, "run", "--until-finished")[-1]
-    assert status(served)["cut_over"] is None
+    fails(gated("approve"), "nothing waits for an approval; the newest approval is by")
+    append(gated.backfill.job.upstream.location, [5000])
+    assert "has taken the place of the view" in said(gated, "run", "--until-finished")[-1]
+    assert status(gated)["cut_over"] is None
 
 
-def test_a_change_waits_and_an_approval_makes_it(served: Job, engine: WatchedEngine):
-    served.write(query=FILTERED)
-    assert said(served, "change", "--dry-run")[-1].startswith("small_orders: approval: the change waits until somebody")
-    assert served.backfill.settings().proposed is None
-    assert said(served, "change")[-1] == (
+def test_a_change_waits_and_an_approval_makes_it(gated: Job, engine: WatchedEngine):
+    gated.write(query=FILTERED)
+    assert said(gated, "change", "--dry-run")[-1].startswith("small_orders: approval: the change waits until somebody")
+    assert gated.backfill.settings().proposed is None
+    assert said(gated, "change")[-1] == (
         "small_orders: the change waits for an approval, and the view stays as it is; see airflow-backfill diff, and "
         "approve it with airflow-backfill approve"
     )
-    said(served, "run")
-    assert served.backfill.settings().job["query"] != FILTERED
-    said(served, "diff")
-    assert said(served, "revert")[-1] == "small_orders: the change is given up; its view stays as it is"
-    said(served, "change")
-    fails(served("approve", "--difference", "1"), "is of another proposal than the one that waits now")
-    fails(served("approve", "--difference", "7"), "no difference 7 of the changed query is recorded")
-    said(served, "diff")
-    said(served, "approve", "--difference", "2")
-    assert served.backfill.settings().change is SettingsChange.CHANGE
-    said(served, "run")
-    assert served.backfill.store.pinned(engine.executed[-1]).filter_change is not None
+    said(gated, "run")
+    assert gated.backfill.settings().job["query"] != FILTERED
+    said(gated, "diff")
+    assert said(gated, "revert")[-1] == "small_orders: the change is given up; its view stays as it is"
+    said(gated, "change")
+    fails(gated("approve", "--difference", "1"), "is of another proposal than the one that waits now")
+    fails(gated("approve", "--difference", "7"), "no difference 7 of the changed query is recorded")
+    said(gated, "diff")
+    said(gated, "approve", "--difference", "2")
+    assert gated.backfill.settings().change is SettingsChange.CHANGE
+    said(gated, "run")
+    assert gated.backfill.store.pinned(engine.executed[-1]).filter_change is not None
 
 
-def test_the_former_definition_withdraws_a_change(served: Job):
-    former = served.definition["query"]
-    served.write(query=FILTERED)
-    said(served, "change")
-    served.write(query=former, cut_over="auto")
-    assert said(served, "change")[-1] == (
+def test_the_former_definition_withdraws_a_change(gated: Job):
+    former = gated.definition["query"]
+    gated.write(query=FILTERED)
+    said(gated, "change")
+    gated.write(query=former, cut_over="auto")
+    assert said(gated, "change")[-1] == (
         "small_orders: the definition stays as it is; the change that waited for an approval is given up"
     )
-    assert said(served, "change")[-1] == "small_orders: the definition is in force"
+    assert said(gated, "change")[-1] == "small_orders: the definition is in force"
 
 
 def test_a_first_backfill_stops_ready_and_goes_live_after_its_approval(job: Job):

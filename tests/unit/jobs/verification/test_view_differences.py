@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -14,14 +13,6 @@ from tests.cut_overs import ONE_CHANGED, KnownComparer, seen
 from tests.unit.jobs.waiting import change, grow, grown, step
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
-
-
-@pytest.fixture
-def served(backfilling):
-    """A finished view of everything."""
-    backfilling.finish()
-    protocol.finish_job(store=backfilling.store, requested_by="x")
-    return backfilling
 
 
 def test_two_views_without_a_common_point_are_compared_at_their_newest(served):
