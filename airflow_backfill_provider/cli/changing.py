@@ -10,7 +10,7 @@ import typer
 
 from airflow_backfill_provider.cli.jobs import user
 from airflow_backfill_provider.cli.rebuilding import jobs_downstream
-from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line
+from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line, downstream_line
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, propose_change
 
@@ -57,7 +57,7 @@ def propose(file: Path, backfill: Backfill) -> ProposedChange:
     if proposed.change.kind.keeps_rows:
         return proposed
     for reader in jobs_downstream(file):
-        gets = "has to be rebuilt, too" if proposed.why_impossible() else "gets the difference as changes"
+        gets = "has to be rebuilt, too" if proposed.why_impossible() else downstream_line(proposed.change.kind)
         typer.echo(f"{backfill.job.name}: job {reader.job.name} downstream {gets}")
     return proposed
 
@@ -79,5 +79,5 @@ def change_job(backfill: Backfill, proposed: ProposedChange, *, engine: Callable
     elif proposed.is_in_force:
         done = "the definition stays as it is; the change that waited for an approval is given up"
     else:
-        done = done_line(proposed.change.kind)
+        done = done_line(proposed.change.kind, proposed.columns_to(settings, backfill.store))
     typer.echo(f"{backfill.job.name}: {done}")

@@ -1,5 +1,5 @@
 """
-Keys that must identify a row, of several upstreams.
+Keys that must identify a row.
 
 An epoch that applies changes looks for a second row among the keys that changed. One that computes the whole view reads
 no changes, so it looks among all keys of the upstreams that have any.
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.spark.job_rows import JobRows
@@ -28,12 +29,14 @@ def require_single_key(rows: JobRows, found: DataFrame) -> None:
 
 def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
     """
-    Refuse keys that are there several times as of the ends of the windows, of all upstreams that have changes.
+    Refuse keys that are there several times as of the ends of the windows, of the upstreams that have changes.
 
     :raises DuplicateKeyError: with the upstream.
     """
     query, changed = resolved_query_of(tables.settings), barrier.changed_others
     if not isinstance(query, QueryOverSeveral):
+        if SHAPES.named(tables.settings.shape).has_keys and barrier.lead_has_changes:
+            require_single_key(tables.lead_rows, tables.lead_rows.at(barrier.upstream.to_offset))
         return
     relied_on = {name: other.rows for name, other in tables.others.items() if name in query.keyed and name in changed}
     if tables.writer.replaces_leads:

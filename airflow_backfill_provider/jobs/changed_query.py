@@ -9,12 +9,11 @@ after a crash at any point, the view is that of the one or of the other.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
-from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.settings import (
     JobSettings,
@@ -23,30 +22,27 @@ from airflow_backfill_provider.core.epoch.settings import (
     SettingsChange,
     ViewColumn,
 )
-from airflow_backfill_provider.core.errors import (
-    InvalidJobError,
-    NotFinishedError,
-    UpstreamSchemaChangedError,
-)
+from airflow_backfill_provider.core.errors import InvalidJobError, NotFinishedError
 from airflow_backfill_provider.core.job.cut_over import ProposedDefinition
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.core.job.definition_change import DefinitionChange
-from airflow_backfill_provider.core.status.change_text import WAITS_FIRST, change_lines
+from airflow_backfill_provider.core.job.definition_change import ChangeKind, ColumnsChange, DefinitionChange
+from airflow_backfill_provider.core.status.change_text import WAITS_FIRST, WITHOUT_LIMIT, change_lines
 from airflow_backfill_provider.jobs import creation
+from airflow_backfill_provider.jobs.changed_columns import (
+    REBUILD,
+    changed_in_upstreams,
+    columns_change,
+    require_other_columns,
+)
 from airflow_backfill_provider.jobs.first_look import FirstLook, look
 from airflow_backfill_provider.jobs.mutations import require_not_cancelled
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
-from airflow_backfill_provider.lake.log.schemas import TableSchema, is_still
-from airflow_backfill_provider.shapes import shape_of
+from airflow_backfill_provider.lake.tables.view_table import view_table
 from airflow_backfill_provider.shapes.changed_definition import change_of
 from airflow_backfill_provider.shapes.query_text import read_query
-from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
-from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.store import BackfillStore
-
-REBUILD = "rebuild the job instead: airflow-backfill rebuild --keep-serving"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +55,8 @@ class ProposedChange:
     :param held: the same with the definition that the view has, or has once a pinned epoch is committed.
     :param change: how the new definition differs from that.
     :param rows: the upstream's rows, from the log's statistics.
+    :param upstream_changes: how the columns that the definition in force uses have changed in the upstreams, so that no
+        epoch can read them.
     """
 
     job: BackfillJob
@@ -66,11 +64,12 @@ class ProposedChange:
     held: JobSettings
     change: DefinitionChange
     rows: int
+    upstream_changes: tuple[str, ...] = ()
 
     @property
     def is_in_force(self) -> bool:
         """Whether the new definition is in force already."""
-        return self.job.definition() == self.settings.definition.definition()
+        return not self.upstream_changes and self.job.definition() == self.settings.definition.definition()
 
     @property
     def is_known(self) -> bool:
@@ -89,8 +88,11 @@ class ProposedChange:
     def lines(self) -> tuple[str, ...]:
         """The class of the change, its reason, and its cost, in words."""
         why = self.why_impossible()
-        waits = [WAITS_FIRST] if self.needs_approval and not why else []
-        return (*change_lines(self.change.kind, self.change.reason, why, self.rows), *waits)
+        lines = change_lines(self.change.kind, self.change.reason, why, self.rows)
+        if why or self.change.kind.keeps_rows:
+            return lines
+        limit = [WITHOUT_LIMIT] if self.settings.rate_limit is not None else []
+        return (*lines, *limit, *([WAITS_FIRST] if self.needs_approval else []))
 
     def why_impossible(self) -> str:
         """Return why only a rebuild can make this change; empty if it is possible."""
@@ -106,6 +108,15 @@ class ProposedChange:
         if held.keep_arrangement:
             return "the job keeps its arrangement, which has the columns of the former query only"
         return ""
+
+    def columns_to(self, latter: JobSettings, store: BackfillStore) -> ColumnsChange | None:
+        """
+        Return how the view's columns change, as Spark found them; ``None`` if they stay.
+
+        :param latter: the settings with the new definition.
+        """
+        table = view_table(self.settings.definition.view_location, store.storage_options)
+        return None if table is None or not latter.view_columns else columns_change(self.held, latter, table)
 
     def require_possible(self) -> None:
         """
@@ -129,12 +140,19 @@ def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) 
     job = job.placed_like(settings.definition)
     creation.require_same_job(job, settings, store)
     _require_served(settings)
+    change, unread = change_of(held.definition, job), ()
+    if change.kind.keeps_rows:
+        unread = changed_in_upstreams(settings, upstream, store.storage_options)
+        if problems := changed_in_upstreams(held, upstream, store.storage_options):
+            reason = f"the query's columns have changed in the upstream: {'; '.join(problems)}"
+            change = DefinitionChange(kind=ChangeKind.EXPRESSIONS, reason=reason)
     return ProposedChange(
         job=job,
         settings=settings,
         held=held,
-        change=change_of(held.definition, job),
+        change=change,
         rows=upstream.row_count(upstream.latest()),
+        upstream_changes=unread,
     )
 
 
@@ -229,9 +247,9 @@ def _checked(
     proposed: ProposedChange, *, store: BackfillStore, upstream: Source, engine: Callable[[], Engine], clock: Clock
 ) -> tuple[ResolvedUpstream, tuple[ViewColumn, ...]]:
     """
-    Check a new query as creating a job would, and that the view has its columns.
+    Check a new query as creating a job would, and that the view's table can get its columns.
 
-    :returns: the columns that it uses, and those of the view if its shape pins them.
+    :returns: the columns that it uses, and those that it gives.
     """
     job, held = proposed.job, proposed.held
     seen = _without_new_columns(look(job, upstream, store.storage_options, clock), job, held)
@@ -240,12 +258,30 @@ def _checked(
     found = found.model_copy(update={"others": _continued(found.others, held.others)})
     _require_same_tables(seen, held)
     require_changes_of_all(job, found, seen.several)
-    _require_columns_of_view(job, found, store.newest_barrier(held), upstream, store.storage_options)
     made = engine()
     made.check(job, found, described.offset, held.strategy, store.incarnations())
     columns = made.view_columns(job, found)
-    _require_same_columns(job, columns, store)
-    return found, columns if shape_of(job).pins_columns else ()
+    latter = held.model_copy(update={"job": job.model_dump(mode="json"), "upstream": found, "view_columns": columns})
+    _require_possible_columns(held, latter, store)
+    return found, columns
+
+
+def _require_possible_columns(held: JobSettings, latter: JobSettings, store: BackfillStore) -> None:
+    """
+    Refuse a query that gives columns which the view's table cannot get.
+
+    :param held: the settings with the definition that the view has, or has once a pinned epoch is committed.
+    :param latter: those with the definition that it gets.
+    :raises InvalidJobError: with the column.
+    """
+    if latter.position_order != held.position_order:
+        raise InvalidJobError(
+            f"query: the columns that identify what the job reads would have other types, and its state has positions "
+            f"of the former ones; {REBUILD}"
+        )
+    table = view_table(held.definition.view_location, store.storage_options)
+    if table is not None and (change := columns_change(held, latter, table)) is not None:
+        require_other_columns(held, latter, change, table)
 
 
 def _without_new_columns(seen: FirstLook, job: BackfillJob, held: JobSettings) -> FirstLook:
@@ -288,49 +324,3 @@ def _require_same_tables(seen: FirstLook, held: JobSettings) -> None:
     seen.described.require_same_table(held.upstream)
     for name, other in seen.others.items():
         other.described.require_same_table(held.others[name])
-
-
-def _require_columns_of_view(
-    job: BackfillJob,
-    found: ResolvedUpstream,
-    newest: Barrier | None,
-    upstream: Source,
-    storage_options: Mapping[str, str] | None,
-) -> None:
-    """Refuse columns that the upstreams did not have yet when the view was brought up to date."""
-    if newest is None:
-        return
-    try:
-        upstream.at(newest.upstream.to_offset).require_as_created(found)
-        for name, other in found.others.items():
-            source = open_source(job.all_upstreams[name], storage_options)
-            source.at(newest.window(name).to_offset).require_as_created(other)
-    except UpstreamSchemaChangedError as error:
-        raise InvalidJobError(
-            f"query: it uses columns that are newer than the view ({error}). Run an epoch with the former query first"
-        ) from error
-
-
-def _require_same_columns(job: BackfillJob, columns: Sequence[ViewColumn], store: BackfillStore) -> None:
-    """
-    Refuse a query whose columns are not those that the view's table has.
-
-    :raises InvalidJobError: with the first column that differs.
-    """
-    opened = DeltaHistory(job.view_location, store.storage_options).opened(None)
-    # Also of the columns that keep the state of groups, which no reader of a view is shown.
-    table = TableSchema.of(opened.schema().to_json()).types
-    wanted = {column.name: column.type for column in columns}
-    problems = [
-        *(f"the view has no column {name}" for name in wanted if name not in table),
-        *(f"the query no longer has the column {name}" for name in table if name not in wanted),
-        *(
-            f"the column {name} was {table[name]} and would be {kind}"
-            for name, kind in wanted.items()
-            if name in table and not (is_still(table[name], kind) and is_still(kind, table[name]))
-        ),
-    ]
-    if not problems and list(table) != list(wanted):
-        problems = ["the columns are in another order"]
-    if problems:
-        raise InvalidJobError(f"query: {problems[0]}; {REBUILD}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.epoch.approvals import is_withheld, publishes_view
 from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead
@@ -27,7 +27,7 @@ from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.core.scan.table_version import commit_fields
 from airflow_backfill_provider.jobs.rate import NextLimit
-from airflow_backfill_provider.protocol.rewrite import Rewrite, rewrite_of
+from airflow_backfill_provider.protocol.rewrite import FormerState, Rewrite, rewrite_of
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import NextChunk
@@ -43,6 +43,7 @@ class EpochInputs:
     :param previous: the newest barrier of the settings' incarnation, which is committed.
     :param commit: its commit.
     :param last_epoch: the newest epoch of all incarnations.
+    :param former: what a changed query finds.
     """
 
     history: Sequence[JobSettings]
@@ -50,6 +51,7 @@ class EpochInputs:
     previous: Barrier | None
     commit: EpochCommit | None
     last_epoch: int
+    former: FormerState = field(default_factory=FormerState)
 
     @property
     def settings(self) -> JobSettings:
@@ -91,7 +93,7 @@ class EpochInputs:
     @property
     def rewrite(self) -> Rewrite:
         """The rows to write because of these records: all repairs that they request, and a changed query."""
-        return rewrite_of(self.history, self.previous, self.new_records)
+        return rewrite_of(self.history, self.previous, self.new_records, self.former)
 
     @property
     def read_before(self) -> tuple[KeyRange, ...]:
@@ -329,6 +331,7 @@ def next_barrier(
     settings, to_offset, chunk, rewrite = inputs.settings, window.to_offset, decided.chunk, inputs.rewrite
     order, replay = settings.scan.order, decided.replay
     steps = to_offset.distance_from(window.from_offset)
+    refresh = ASKED_FOR if decided.needs_changes and not settings.needs_changes else decided.refresh
     unread, held_up = counted(inputs.previous, inputs.rows_left(chunk))
     mutations = (record.as_mutation() for record in inputs.new_records)
     return Barrier(
@@ -341,7 +344,7 @@ def next_barrier(
         read_before=tuple(PinnedRange.of(covered, order) for covered in inputs.read_before),
         read_as_of=inputs.read_as_of,
         publishes=not decided.waits,
-        refresh=ASKED_FOR if decided.needs_changes and not settings.needs_changes else decided.refresh,
+        refresh=rewrite.refresh or refresh,
         older_offset=decided.chunk_offset if chunk.parts and decided.chunk_offset != to_offset else None,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts
@@ -349,6 +352,7 @@ def next_barrier(
         vnode_ranges=chunk.vnode_ranges,
         repair=rewrite.repair,
         filter_change=rewrite.filter_change,
+        columns_change=rewrite.columns_change,
         completes=decided.completes,
         withheld=is_withheld(settings),
         rate_limit=decided.limit.rows,

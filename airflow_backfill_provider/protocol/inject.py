@@ -30,6 +30,7 @@ from airflow_backfill_provider.jobs.rate import next_limit
 from airflow_backfill_provider.jobs.strategy_tables import clean_up_after_cancelling
 from airflow_backfill_provider.jobs.succession import hand_over
 from airflow_backfill_provider.lake.tables.lost_view import why_view_is_lost
+from airflow_backfill_provider.protocol.changed_columns import former_state
 from airflow_backfill_provider.protocol.changed_dimensions import costly_changes_of
 from airflow_backfill_provider.protocol.decision import (
     EpochInputs,
@@ -127,6 +128,7 @@ def inject_barrier(
             commit=commit,
             last_epoch=end.last_epoch,
         )
+        inputs = replace(inputs, former=former_state(inputs, upstream, store.storage_options))
         barrier, idle = _next_barrier(
             _Tables(store=store, upstream=upstream), inputs, requester=requester, until=until, now=clock()
         )
@@ -213,9 +215,10 @@ def _planned_barrier(
         return None, f"the upstream is a view that was not finished as of offset {newest}"
     described.require_same_table(inputs.settings.upstream)
     _require_as_created(described, inputs)
-    reads_changes = inputs.settings.needs_changes
-    if reads_changes:
+    if inputs.settings.needs_changes:
         described.require_changes()
+    # What another query computes whole needs no change before.
+    reads_changes = inputs.settings.needs_changes and inputs.rewrite.refresh is None
     upstream.require_same_values(inputs.from_offset, described.offset, inputs.settings.upstream)
     if inputs.previous is not None:
         store.require_settings_of(inputs.previous, inputs.settings)

@@ -300,7 +300,9 @@ class ViewWriter(ABC):
         """
         Replace all rows of the view by the query over :meth:`WriterContext.read_set`, in one commit, once per epoch.
 
-        For a shape with another ``refresh`` than ``incremental``. Such an epoch does not read the changes.
+        For a shape with another ``refresh`` than ``incremental``, or whose views can get other columns
+        (:attr:`Shape.replaces_columns`). Such an epoch does not read the changes. If ``Barrier.columns_change`` says
+        so, the commit also gives the view the query's columns.
 
         :param part: the part of the epoch, which names the changes or the repair.
         :returns: as :meth:`write_changes`.
@@ -350,6 +352,12 @@ class Shape(ABC):
 
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
     """The kinds of ``refresh`` that jobs of this shape may have."""
+
+    replaces_columns: ClassVar[bool] = False
+    """
+    Whether a changed query may give a view of this shape other columns. An epoch then computes the whole view, by
+    :meth:`ViewWriter.write_whole`.
+    """
 
     keeps_former_rows: ClassVar[bool] = False
     """Whether a view of this shape can keep rows that the query no longer gives: ``keep: deleted`` and ``history``."""

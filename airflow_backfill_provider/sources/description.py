@@ -120,6 +120,11 @@ class UpstreamDescription:
         self.require_same_columns(upstream)
         self.require_usable()
 
+    @property
+    def way_to_follow(self) -> str:
+        """What a user can do if used columns have changed."""
+        return "adapt the job's query and rebuild it"
+
     def require_same_columns(self, upstream: ResolvedUpstream) -> None:
         """
         Refuse another upstream than at the job's creation, and a used column that is gone or has another type.
@@ -132,7 +137,7 @@ class UpstreamDescription:
         if problems:
             raise UpstreamSchemaChangedError(
                 f"the schema of {self.location} has changed since the job was created, as of version {self.offset}: "
-                f"{'; '.join(problems)}; adapt the job's query and rebuild it"
+                f"{'; '.join(problems)}; {self.way_to_follow}"
             )
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:

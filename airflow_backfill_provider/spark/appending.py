@@ -1,5 +1,5 @@
 """
-Appends rows to a Delta table, once per transaction.
+Appends rows to a Delta table, or replaces them, once per transaction.
 
 Before each commit, Delta's writer computes the state of the table, and it computes statistics of every row. On one
 machine, Spark only writes the files of a plain table, and deltalake adds them, which takes much less. On a cluster or
@@ -9,10 +9,10 @@ in an object store, Delta's writer collects the files of all executors without m
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.location import is_local
@@ -49,13 +49,27 @@ def append_rows(
 
 def append_by_delta(rows: DataFrame, location: str, transaction: AppendTransaction) -> None:
     """Append rows by Delta's own writer, unless the table has seen the transaction."""
-    (
+    _written(rows, transaction).mode("append").save(location)
+
+
+def overwrite_by_delta(
+    rows: DataFrame, location: str, transaction: AppendTransaction, partitions: Sequence[str]
+) -> None:
+    """
+    Replace a table's rows and its columns, unless it has seen the transaction; table id and properties stay.
+
+    :param partitions: its partition columns; without them, it would have no partitions any more.
+    """
+    overwriting = _written(rows, transaction).mode("overwrite").option("overwriteSchema", "true")
+    overwriting.partitionBy(*partitions).save(location)
+
+
+def _written(rows: DataFrame, transaction: AppendTransaction) -> DataFrameWriter:
+    return (
         rows.write.format("delta")
-        .mode("append")
         .option("txnAppId", transaction.name)
         .option("txnVersion", transaction.version)
         .option("userMetadata", transaction.user_metadata)
-        .save(location)
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.log.schemas import HIDDEN
+from airflow_backfill_provider.sources.shared.by_key import column
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
 """The property, in lower case, that allows any character in column names."""
@@ -59,6 +61,25 @@ def without_metadata(schema: StructType) -> StructType:
     """
     return StructType(
         [StructField(field.name, _plain(field.dataType), metadata=_comment(field.metadata)) for field in schema.fields]
+    )
+
+
+def with_comments(rows: DataFrame, table: StructType) -> DataFrame:
+    """
+    Return rows of a query whose columns have the comments that the view's columns of these names have.
+
+    :param table: the view's columns; their comments may be newer than those of the upstream.
+    """
+    comments = {field.name: field.metadata["comment"] for field in table.fields if "comment" in field.metadata}
+    return rows.select(
+        *(
+            column(field.name).alias(
+                field.name,
+                metadata=_comment(field.metadata)
+                | ({"comment": comments[field.name]} if field.name in comments else {}),
+            )
+            for field in rows.schema.fields
+        )
     )
 
 

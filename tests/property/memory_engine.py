@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
@@ -67,6 +67,10 @@ QUERIES: dict[str, Callable[[Row], Output | None]] = {
     ONLY_PAID: lambda row: (row["id"], row["status"], row["amount"]) if row["status"] == "paid" else None,
 }
 
+_ORDERS = (("id", "long"), ("status", "string"), ("amount", "long"))
+_COLUMNS = {PAID: (("id", "long"), ("cents", "long"))}
+"""The columns of queries that give others than an order's."""
+
 CONDITIONS = {"TRUE": lambda _: True, "status = 'paid'": lambda row: row["status"] == "paid"}
 
 
@@ -99,12 +103,19 @@ class View:
         """Keep the first version readable."""
         self.past[self.version] = list(self.rows)
 
-    def commit(self) -> None:
-        """End a write with a new version, which stays readable."""
+    def commit(self, schema: pa.Schema | None = None) -> None:
+        """
+        End a write with a new version, which stays readable.
+
+        :param schema: the table's new columns, if it gets others.
+        """
+        actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE"}}]
+        if schema is not None:
+            actions.append({"metaData": _metadata(DeltaTable(self.path), Schema.from_arrow(schema))})
         self.version += 1
         self.past[self.version] = list(self.rows)
         with Path(self.path, "_delta_log", f"{self.version:020}.json").open("x") as entry:
-            json.dump({"commitInfo": {"operation": "WRITE"}}, entry)
+            entry.write("\n".join(map(json.dumps, actions)))
 
     def replace(self, keys: Iterable[Key], rows: Iterable[tuple[Key, Output]]) -> None:
         """Replace all rows with some keys by others."""
@@ -154,8 +165,8 @@ class MemoryEngine:
             raise self.refusal
 
     def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
-        """Return the columns of every view's table."""
-        return (ViewColumn(name="rows_are_in_memory", type="long"),)
+        """Return the columns of a view's table."""
+        return tuple(ViewColumn(name=name, type=kind) for name, kind in _COLUMNS.get(job.query, _ORDERS))
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the empty view of the settings' incarnation, instead of that of an earlier one, and the arrangement."""
@@ -166,9 +177,8 @@ class MemoryEngine:
         with self.warehouse.lock:
             if _require_usable(path, mine.job, frozenset(earlier_incarnations) | {mine.incarnation}) != mine:
                 properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
-                schema = pa.schema([("rows_are_in_memory", pa.int64())])
                 DeltaTable.create(
-                    path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False
+                    path, _schema(settings), mode="overwrite", configuration=properties, raise_if_key_not_exists=False
                 )
                 self.warehouse.views[path] = self._new_view(path, settings)
         if settings.first_rows is None:
@@ -286,7 +296,7 @@ class MemoryEngine:
         visible = source.let_through(barrier)
         changed = source.by_key({position: change.row for position, change in visible.items()})
         reached(CrashPoint.BEFORE_CHANGES_COMMIT)
-        if changed:
+        if changed and not barrier.computes_whole:
             self._once(
                 "changes", settings, barrier, lambda view: view.replace(changed.keys(), query_rows(settings, changed))
             )
@@ -312,7 +322,8 @@ class MemoryEngine:
             strays = {key for key, _ in view.rows} - known.keys() if barrier.repair.vnodes else set()
             view.replace({*keys, *chosen, *strays}, query_rows(settings, chosen))
 
-        self._once("repair", settings, barrier, write)
+        schema = None if barrier.columns_change is None else _schema(settings)
+        self._once("repair", settings, barrier, write, schema)
 
     def _append(
         self, settings: JobSettings, barrier: Barrier, part: int, source: PlainSource, chunk: Rows
@@ -325,7 +336,14 @@ class MemoryEngine:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def _once(self, part: str, settings: JobSettings, barrier: Barrier, write: Callable[[View], None]) -> None:
+    def _once(
+        self,
+        part: str,
+        settings: JobSettings,
+        barrier: Barrier,
+        write: Callable[[View], None],
+        schema: pa.Schema | None = None,
+    ) -> None:
         with self.warehouse.lock:
             view = self._view(settings)
             epochs = {commit.epoch: commit for commit in view.log if commit.part == part}
@@ -338,7 +356,7 @@ class MemoryEngine:
             if max(epochs, default=0) > barrier.epoch:
                 raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
             write(view)
-            view.commit()
+            view.commit(schema)
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
 
     def _fence(self, part: str, settings: JobSettings, barrier: Barrier) -> bool:
@@ -369,6 +387,24 @@ class MemoryEngine:
             for commit in view.log:
                 if (since is None or commit.version > since.view.version) and commit.digest != barrier.digest:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
+
+
+def _schema(settings: JobSettings) -> pa.Schema:
+    types = {"long": pa.int64(), "string": pa.string()}
+    return pa.schema([(name, types[kind]) for name, kind in _COLUMNS.get(settings.job["query"], _ORDERS)])
+
+
+def _metadata(table: DeltaTable, schema: Schema) -> dict[str, Any]:
+    """Return a table's metadata with other columns, as a commit has it."""
+    known = table.metadata()
+    return {
+        "id": str(known.id),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema.to_json(),
+        "partitionColumns": [],
+        "configuration": known.configuration,
+        "createdTime": known.created_time,
+    }
 
 
 def query_rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tuple[Key, Output]]:

@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.frozen import Frozen
-from airflow_backfill_provider.core.job.definition_change import FilterChange
+from airflow_backfill_provider.core.job.definition_change import ColumnsChange, FilterChange
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate, RateLimit
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.refresh import PinnedRefresh
@@ -125,6 +125,7 @@ _DECIDING = {
     "parts",
     "repair",
     "filter_change",
+    "columns_change",
 }
 """The fields of a barrier that decide which rows its epoch writes."""
 
@@ -158,6 +159,7 @@ class Barrier(Frozen):
     :param repair: rows to rewrite, of those that were read before.
     :param filter_change: the conditions of the query that the view has and of the one that it gets; ``None`` if the
         query stays as it is, or the epoch compares all rows instead.
+    :param columns_change: the columns that the view gets or loses; ``None`` if it keeps its columns.
     :param completes: whether every vnode is Completed once the epoch is committed.
     :param withheld: whether the view is not marked as finished, even if it is complete, because nobody has approved it.
     :param rate_limit: the rate limit in force, in snapshot rows.
@@ -192,6 +194,7 @@ class Barrier(Frozen):
     vnode_ranges: tuple[tuple[int, int], ...] = ()
     repair: Repair = Repair()
     filter_change: Annotated[FilterChange | None, Field(exclude_if=lambda change: change is None)] = None
+    columns_change: Annotated[ColumnsChange | None, Field(exclude_if=lambda change: change is None)] = None
     completes: bool
     withheld: Annotated[bool, Field(exclude_if=lambda withheld: not withheld)] = False
     rate_limit: int | None
@@ -317,7 +320,9 @@ class Barrier(Frozen):
 
     @property
     def computes_whole(self) -> bool:
-        """Whether the epoch applies the changes by computing the whole view, so that it does not read them."""
+        """Whether the epoch computes the whole view, so that it does not read the changes."""
+        if self.columns_change is not None:
+            return True
         return self.has_changes and self.refresh is not None and self.refresh.whole
 
     @property

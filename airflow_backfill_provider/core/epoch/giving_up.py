@@ -60,6 +60,7 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
             "publishes": False,
             "repair": Repair(),
             "filter_change": None,
+            "columns_change": None,
             "mutations": (),
             "settings_sequence": previous.settings_sequence if previous else 0,
         }

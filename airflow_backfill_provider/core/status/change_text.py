@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.job.definition_change import ChangeKind
+from airflow_backfill_provider.core.job.definition_change import ChangeKind, ColumnsChange
 
 _NAMES = {
     ChangeKind.NOTHING: "nothing",
@@ -12,6 +12,7 @@ _NAMES = {
     ChangeKind.EXPRESSIONS: "expressions changed",
     ChangeKind.COLUMNS_DROPPED: "columns dropped",
     ChangeKind.COLUMNS_ADDED: "columns added",
+    ChangeKind.COLUMNS_CHANGED: "columns changed",
     ChangeKind.EVERYTHING: "everything",
 }
 
@@ -28,7 +29,8 @@ def change_lines(kind: ChangeKind, reason: str, impossible: str, rows: int) -> t
     if impossible:
         why = "" if impossible == reason else f" ({impossible})"
         return told, f"cost: a rebuild{why}, which reads and writes {text.rows(rows)} of the upstream"
-    return told, f"cost: {_COSTS[kind].format(rows=text.rows(rows))}"
+    cost = f"cost: {_COSTS[kind].format(rows=text.rows(rows))}"
+    return (told, cost, ALTERNATIVE) if kind.changes_columns else (told, cost)
 
 
 _COSTS = {
@@ -40,9 +42,24 @@ _COSTS = {
     ),
     ChangeKind.EXPRESSIONS: (
         "the next epoch reads the used columns of {rows} of the upstream and the whole view, without a rate limit, and "
-        "writes the rows that differ, in one commit; if most rows differ, rebuild --keep-serving costs less"
+        "writes the rows that differ, in one commit; if most rows differ, rebuild --keep-serving costs less. If the "
+        "query gives other columns, all rows are written: only Spark can tell, before anything is recorded"
+    ),
+    **dict.fromkeys(
+        (ChangeKind.COLUMNS_DROPPED, ChangeKind.COLUMNS_ADDED, ChangeKind.COLUMNS_CHANGED),
+        "the next epoch reads the used columns of {rows} of the upstream and writes the whole view with its new "
+        "columns, without a rate limit, in one commit; that costs one CREATE TABLE AS SELECT",
     ),
 }
+
+ALTERNATIVE = (
+    "alternative: airflow-backfill rebuild --keep-serving writes as much, but in throttled epochs that can be resumed, "
+    "beside the view"
+)
+"""What somebody can do who cannot bear the epoch of other columns."""
+
+WITHOUT_LIMIT = "rate limit: the job's own does not hold for this epoch"
+"""What a job with a rate limit has to know of a change."""
 
 
 WAITS_FIRST = (
@@ -57,8 +74,27 @@ WAITS_LINE = (
 """What happens next, after a change was proposed."""
 
 
-def done_line(kind: ChangeKind) -> str:
-    """Return what happens next, after a change was made."""
+def done_line(kind: ChangeKind, columns: ColumnsChange | None = None) -> str:
+    """
+    Return what happens next, after a change was made.
+
+    :param columns: the columns that come, go or change, as Spark found them.
+    """
     if kind.keeps_rows:
         return "the definition is changed; the view stays as it is"
+    if columns is not None:
+        return (
+            f"the definition is changed; the next epoch writes the whole view with its new columns ({columns}), in one "
+            "commit"
+        )
     return "the definition is changed; the next epoch brings the view to the new query, in one commit"
+
+
+def downstream_line(kind: ChangeKind) -> str:
+    """Return what the jobs that read the view get of a change."""
+    if kind.changes_columns:
+        return (
+            "gets all rows again, as removed and inserted; if it uses a column that goes or gets another type, its "
+            "epochs are refused until its own query is changed"
+        )
+    return "gets the difference as changes"

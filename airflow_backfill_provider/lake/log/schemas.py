@@ -91,6 +91,14 @@ class TableSchema:
         )
 
 
+def plain_type(kind: str) -> str:
+    """Return a type without the names that fields have in data files, so that it can be compared with a query's."""
+    if not kind.startswith("{"):
+        return kind
+    plain = json.loads(kind, object_hook=lambda found: {k: v for k, v in found.items() if k != "physicalName"})
+    return json.dumps(plain, sort_keys=True)
+
+
 def char_length(field: Mapping[str, Any]) -> int:
     """
     Return n of a column of type CHAR(n), which Delta calls a string; 0 for all others.

@@ -25,6 +25,7 @@ class Full(Shape):
     """One unit: all rows of the view."""
 
     name: ClassVar[str] = "full"
+    replaces_columns: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True

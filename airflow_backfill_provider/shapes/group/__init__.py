@@ -23,6 +23,7 @@ class Group(Shape):
     """Units of several rows of the upstream."""
 
     name: ClassVar[str] = "group"
+    replaces_columns: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True

@@ -22,6 +22,7 @@ class Join(Shape):
     """All rows of the view that come from one row of the lead."""
 
     name: ClassVar[str] = "join"
+    replaces_columns: ClassVar[bool] = True
     has_keys: ClassVar[bool] = True
     takes_upstreams: ClassVar[bool] = True
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO

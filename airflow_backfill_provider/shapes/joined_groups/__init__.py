@@ -25,6 +25,7 @@ class JoinedGroups(Shape):
     """Units of several rows of joins."""
 
     name: ClassVar[str] = "joined_groups"
+    replaces_columns: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True

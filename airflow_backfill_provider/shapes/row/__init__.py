@@ -20,6 +20,7 @@ class Row(Shape):
     """At most one row of the view for each row of the upstream."""
 
     name: ClassVar[str] = "row"
+    replaces_columns: ClassVar[bool] = True
     has_keys: ClassVar[bool] = True
     keeps_former_rows: ClassVar[bool] = True
 

@@ -63,13 +63,13 @@ def _difference_of_columns(before: Level, after: Level) -> DefinitionChange:
     if old is None or new is None or old == new:
         return DefinitionChange(kind=ChangeKind.EXPRESSIONS, reason="expressions or steps of the query differ")
     added, dropped = [name for name in new if name not in old], [name for name in old if name not in new]
+    gone = f"the query no longer has the column {', '.join(dropped)}" if dropped else ""
     if added:
-        return DefinitionChange(kind=ChangeKind.COLUMNS_ADDED, reason=f"the view has no column {', '.join(added)}")
+        came = f"the view has no column {', '.join(added)}"
+        return DefinitionChange(kind=ChangeKind.COLUMNS_ADDED, reason="; ".join(filter(None, (came, gone))))
     if dropped:
-        return DefinitionChange(
-            kind=ChangeKind.COLUMNS_DROPPED, reason=f"the query no longer has the column {', '.join(dropped)}"
-        )
-    return DefinitionChange(kind=ChangeKind.EVERYTHING, reason="the columns are in another order")
+        return DefinitionChange(kind=ChangeKind.COLUMNS_DROPPED, reason=gone)
+    return DefinitionChange(kind=ChangeKind.COLUMNS_CHANGED, reason="the columns are in another order")
 
 
 def _names(level: Level) -> list[str] | None:

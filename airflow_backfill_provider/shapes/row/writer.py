@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.columns import own_columns
@@ -30,6 +31,7 @@ from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.spark_messages import condition_of_a_row
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
+from airflow_backfill_provider.spark.whole_view import replace_view
 
 
 class RowWriter(ViewWriter):
@@ -115,6 +117,12 @@ class RowWriter(ViewWriter):
                 fresh = fresh.unionAll(new_images(self._rows, others))
                 keys = touched.unionAll(by_key.select(*map(column, names)))
             view.replace_units(self._written(fresh), keys, outputs, REPAIR, identity, barrier)
+
+    def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
+        """Replace all rows of the view by those that pass the query."""
+        fresh = self._written(self._context.read_set(barrier, with_chunk=False))
+        replace_view(self._context.view, fresh, part, identity, barrier)
+        return UnitWork(technique=WHOLE)
 
     @contextmanager
     def _rewritten(self, barrier: Barrier) -> Iterator[tuple[DataFrame, DataFrame]]:

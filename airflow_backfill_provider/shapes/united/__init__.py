@@ -23,6 +23,7 @@ class Union(Shape):
     """All rows of the view that one branch gives for one row of its lead."""
 
     name: ClassVar[str] = "union"
+    replaces_columns: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     takes_upstreams: ClassVar[bool] = True

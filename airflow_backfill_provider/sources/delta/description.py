@@ -32,6 +32,11 @@ class DeltaDescription(UpstreamDescription):
         ]
 
     @property
+    def way_to_follow(self) -> str:
+        """What a user can do if used columns have changed: the view follows, if it is finished."""
+        return "adapt the job's query, and run airflow-backfill change, or rebuild the job"
+
+    @property
     def without_changes(self) -> str:
         """That the table has no change data feed, with the statement that switches it on; empty if it has one."""
         if self.change_data_feed:

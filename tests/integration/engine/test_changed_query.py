@@ -10,7 +10,6 @@ from deltalake import DeltaTable
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.jobs import changed_query
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from tests.dying import dies_at
@@ -86,19 +85,6 @@ def test_another_filter_and_the_changes_of_its_epoch_are_one_commit(lakehouse: L
     lake.change("UPDATE {upstream} SET price = 1, stock = 4 WHERE id = 30")
     lake.finish()
     assert_is(lake, LATTER)
-    refuses_other_columns(lake)
-
-
-def refuses_other_columns(lake: Lakehouse) -> None:
-    """I6: only Spark finds out that a column would be another. Nothing is written, and the message says what to do."""
-    before = lake.backfill.store.settings()
-    for query, why in {
-        "SELECT id, name, price / 2 AS price FROM upstream": "the column price was integer and would be double",
-        "SELECT * FROM upstream": "the view has no column stock",
-    }.items():
-        with pytest.raises(InvalidJobError, match=f"{why}; rebuild the job instead"):
-            change(lake, query)
-    assert lake.backfill.store.settings() == before
 
 
 @pytest.mark.exhaustive

@@ -22,7 +22,6 @@ from airflow_backfill_provider.core.job.definition_change import ChangeKind
 from airflow_backfill_provider.jobs import changed_query, creation, mutations, revert, succession
 from airflow_backfill_provider.jobs.first_look import FirstLook
 from airflow_backfill_provider.jobs.resolution import resolve_upstream
-from airflow_backfill_provider.lake.log.schemas import HIDDEN
 from airflow_backfill_provider.strategies import KINDS
 from tests.builders import NOW, PAID
 from tests.dying import died
@@ -309,17 +308,3 @@ def test_a_star_that_is_new_stands_for_all_columns(backfilling):
     for held, expected in ((former, {"id", "status", "amount", "note"}), (backfilling.store.settings(), former.types)):
         found = changed_query._without_new_columns(seen, defined(backfilling, query=EVERYTHING), held)
         assert set(found.described.types) == set(expected)
-
-
-def test_the_column_of_a_condition_must_be_as_old_as_the_view(served):
-    add_note(served)
-    with pytest.raises(InvalidJobError, match="it uses columns that are newer than the view"):
-        change(served, query="SELECT id, status, amount FROM upstream WHERE note IS NULL")
-
-
-def test_the_state_of_groups_is_compared_like_any_column(served):
-    """A view that keeps no such state cannot follow a query that needs some, and the other way round."""
-    hidden = Field("__fold_rows", PrimitiveType("long"), metadata={HIDDEN: True})
-    DeltaTable(served.job.view_location).alter.add_columns([hidden])
-    with pytest.raises(InvalidJobError, match="the query no longer has the column __fold_rows; rebuild the job"):
-        change(served, query=PAID)

@@ -151,7 +151,7 @@ def test_columns_that_the_job_does_not_use_may_come_and_go(lake):
 def test_a_used_column_that_changed_is_refused(lake, columns, said):
     backfilling = over(lake, 1, 2, query="SELECT id, status FROM upstream")
     overwrite(backfilling, **columns)
-    assert "adapt the job's query and rebuild it" in refused(backfilling, UpstreamSchemaChangedError, said)
+    assert "run airflow-backfill change, or rebuild the job" in refused(backfilling, UpstreamSchemaChangedError, said)
 
 
 def test_an_upstream_whose_feed_was_switched_off_is_refused_with_the_statement(backfilling):

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.epoch.barrier import (
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.errors import StateLayoutError
-from airflow_backfill_provider.core.job.definition_change import FilterChange
+from airflow_backfill_provider.core.job.definition_change import ColumnsChange, FilterChange
 from airflow_backfill_provider.core.job.rate_limit import PinnedRate
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.refresh import PinnedRefresh
@@ -72,6 +72,7 @@ DECIDING = {
         FilterChange(relation="upstream", before="b", after="a"),
         FilterChange(relation="upstream", before="a", after="b", types={"a": "boolean"}),
     ],
+    "columns_change": [ColumnsChange(added=("a",)), ColumnsChange(dropped=("a",)), ColumnsChange(reordered=True)],
 }
 NOT_DECIDING = {
     "rate_limit": [None, 0, 7],

@@ -58,7 +58,8 @@ def test_a_set_of_columns_that_differs_is_never_called_a_filter(old: list[str], 
         return
     found = difference(query(old, None), query(new, condition))
     added, dropped = set(new) - set(old), set(old) - set(new)
-    expected = ChangeKind.COLUMNS_ADDED if added else ChangeKind.COLUMNS_DROPPED if dropped else ChangeKind.EVERYTHING
+    gone = ChangeKind.COLUMNS_DROPPED if dropped else ChangeKind.COLUMNS_CHANGED
+    expected = ChangeKind.COLUMNS_ADDED if added else gone
     assert found.kind is expected
     assert found.filters is None
 
@@ -87,7 +88,7 @@ def test_steps_never_differ_by_their_conditions_alone():
 
 def test_the_names_of_added_and_dropped_columns_are_told():
     found = difference("SELECT id, a FROM upstream", "SELECT id, b FROM upstream")
-    assert found.reason == "the view has no column b"
+    assert found.reason == "the view has no column b; the query no longer has the column a"
     found = difference("SELECT id, a FROM upstream", "SELECT id FROM upstream")
     assert found.reason == "the query no longer has the column a"
 

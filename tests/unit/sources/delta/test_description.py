@@ -79,7 +79,7 @@ def test_columns_that_are_gone_or_of_another_type_are_all_named(orders):
         described.require_as_created(created)
     assert "column 'id' was integer and is long; column 'customer' is gone" in str(caught.value)
     assert "status" not in str(caught.value)
-    assert "adapt the job's query and rebuild it" in str(caught.value)
+    assert "adapt the job's query, and run airflow-backfill change, or rebuild the job" in str(caught.value)
 
 
 def test_a_table_without_change_data_feed_gets_the_statement_that_switches_it_on(tmp_path):
