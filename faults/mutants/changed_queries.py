@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CHANGED_JOBS, CHANGED_VIEWS, EPOCH_REWRITES, ROW_DIFFERENCES
+from faults.mutants.killers import (
+    CHANGED_COLUMNS,
+    CHANGED_JOBS,
+    CHANGED_VIEWS,
+    EPOCH_REWRITES,
+    OTHER_COLUMNS,
+    ROW_DIFFERENCES,
+)
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -74,6 +81,51 @@ MUTANTS = (
         killers=(
             f"{CHANGED_JOBS}::test_an_epoch_that_was_given_up_leaves_the_former_query_and_is_tried_by_a_comparison",
         ),
+    ),
+    Mutant(
+        name="given-up-epoch-keeps-its-columns",
+        breaks="The record of a given-up epoch says that it gave the view other columns.",
+        invariant="I3",
+        file="airflow_backfill_provider/core/epoch/giving_up.py",
+        old='            "columns_change": None,\n',
+        new="",
+        killers=(f"{CHANGED_COLUMNS}::test_an_epoch_of_other_columns_that_was_given_up_is_tried_again",),
+    ),
+    Mutant(
+        name="columns-of-the-former-settings",
+        breaks="Columns are compared with those of the change before, which no epoch has given the view.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/rewrite.py",
+        old="ColumnsChange.between(found.view, settings.view_types)",
+        new="ColumnsChange.between(history[-2].view_types or found.view, settings.view_types)",
+        killers=(f"{CHANGED_COLUMNS}::test_columns_that_no_epoch_brought_are_not_those_of_the_view",),
+    ),
+    Mutant(
+        name="changes-that-do-not-show-a-new-column",
+        breaks="A changed query reads changes from before a column that it uses, and fails for ever.",
+        invariant="I4",
+        file="airflow_backfill_provider/protocol/rewrite.py",
+        old="    if found.unread:\n",
+        new="    if False:\n",
+        killers=(f"{CHANGED_COLUMNS}::test_a_column_that_is_newer_than_the_view_is_read_with_all_rows",),
+    ),
+    Mutant(
+        name="view-without-partitions-after-a-change",
+        breaks="A view that gets other columns loses its partitions.",
+        invariant="I6",
+        file="airflow_backfill_provider/spark/appending.py",
+        old="overwriting.partitionBy(*partitions).save(location)",
+        new="overwriting.save(location)",
+        killers=(f"{OTHER_COLUMNS}::test_other_columns_come_with_all_rows_in_one_commit_whatever_dies",),
+    ),
+    Mutant(
+        name="key-of-two-rows-in-a-whole-view",
+        breaks="An epoch that computes the whole view writes both rows of a key that the upstream has twice.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/single_keys.py",
+        old=".has_keys and barrier.lead_has_changes",
+        new=".has_keys and False",
+        killers=(f"{OTHER_COLUMNS}::test_other_columns_come_with_all_rows_in_one_commit_whatever_dies",),
     ),
     Mutant(
         name="filter-under-another-name-of-the-upstream",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 CUT_OVER = "tests/unit/jobs/test_cut_over.py"
+CHANGED_COLUMNS = "tests/unit/jobs/test_changed_columns.py"
 CHANGED_JOBS = "tests/unit/jobs/test_changed_query.py"
 CHANGED_VIEWS = "tests/integration/engine/test_changed_query.py"
+OTHER_COLUMNS = "tests/integration/engine/test_changed_columns.py"
 ROW_DIFFERENCES = "tests/unit/shapes/row/test_difference.py"
 EPOCH_REWRITES = "tests/unit/protocol/test_rewrite.py"
 DECIDED_COLUMNS = "tests/unit/shapes/row/test_determined.py"

@@ -1,4 +1,8 @@
-"""Random chains of changed queries, with changes of the upstream and attempts that die, through the whole protocol."""
+"""
+Random chains of changed queries, with changes of the upstream and attempts that die, through the whole protocol.
+
+One of the queries gives other columns.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,11 +67,13 @@ def epoch(backfilling: Backfilling, point: CrashPoint | None) -> None:
 
 
 def assert_is(backfilling: Backfilling, query: str, version: int) -> None:
-    """Hold I1: the view is a query over the upstream as of a version."""
+    """Hold I1: the view is a query over the upstream as of a version, and has its columns."""
     table_id = backfilling.store.settings().upstream.table_id
     rows = backfilling.warehouse.upstream(backfilling.orders.path, table_id, version)
     expected = [output for row in rows if (output := QUERIES[query](row)) is not None]
     assert sorted(map(str, (output for _, output in backfilling.view.rows))) == sorted(map(str, expected))
+    found = [field.name for field in DeltaTable(backfilling.view.path).schema().fields]
+    assert found == (["id", "cents"] if query == PAID else ["id", "status", "amount"])
 
 
 @pytest.mark.exhaustive

@@ -8,9 +8,11 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import DuplicateKeyError, InvalidJobError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.job.definition_change import ColumnsChange
+from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import changed_query
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -18,11 +20,14 @@ from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.shops import ALL_SALES, SALES, Shops
 from tests.integration.engine.test_changed_query import FORMER, assert_is, change, rows_of, served
+from tests.integration.engine.test_cut_over import approve, compared
 
 pytestmark = pytest.mark.spark
 
 LATTER = "SELECT stock, price / 2 AS price, id FROM upstream WHERE price >= 5 OR stock IS NULL"
 """Without a name, with a stock, with another type of price, and in another order."""
+
+PARTITIONS = ", id % 3 AS part FROM"
 
 
 def columns_of(lake: Lakehouse, version: int | None = None) -> list[str]:
@@ -31,13 +36,13 @@ def columns_of(lake: Lakehouse, version: int | None = None) -> list[str]:
 
 def test_other_columns_come_with_all_rows_in_one_commit_whatever_dies(spark_remote: str, lakehouse: Lakehouse) -> None:
     """I2, I5, I7: each version has the former columns with the former rows, or the new ones with the new rows."""
-    lake = served(lakehouse)
-    lake.sql(f"ALTER TABLE delta.`{lake.view_path}` CHANGE COLUMN price COMMENT 'in euros'")
+    lake = served(lakehouse, FORMER.replace(" FROM", PARTITIONS), partition_by=["part"])
+    lake.sql(f"ALTER TABLE delta.{quote(lake.view_path)} CHANGE COLUMN price COMMENT 'in euros'")
     before, table_id = DeltaLog(lake.view_path).newest().version, DeltaTable(lake.view_path).metadata().id
-    change(lake, LATTER)
+    latter = LATTER.replace(" FROM", PARTITIONS)
+    change(lake, latter)
     lake.assert_truth()
-    barrier = lake.inject()
-    assert barrier is not None
+    barrier = given_up_for_a_key_of_two_rows(lake)
     assert barrier.columns_change == ColumnsChange(
         added=("stock",), dropped=("name",), retyped={"price": "integer to double"}, reordered=True
     )
@@ -46,7 +51,7 @@ def test_other_columns_come_with_all_rows_in_one_commit_whatever_dies(spark_remo
     for point in (CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT):
         assert is_killed(spark_remote, lake.backfill.job.state, point), point
     lake.run(barrier, lake.unlocked_engine())
-    assert_is(lake, LATTER)
+    assert_is(lake, latter)
     whole.append((columns_of(lake), rows_of(lake.view_path)))
     version = DeltaLog(lake.view_path).newest().version
     lake.change("UPDATE {upstream} SET price = 8 WHERE id = 3")
@@ -56,16 +61,27 @@ def test_other_columns_come_with_all_rows_in_one_commit_whatever_dies(spark_remo
     lake.run(following, lake.unlocked_engine())
     zombie.ends()
     assert zombie.hung
-    assert_is(lake, LATTER)
+    assert_is(lake, latter)
     seen = [(columns_of(lake, found), rows_of(lake.view_path, found)) for found in range(before, version + 1)]
     assert [found for found in seen if found not in whole] == []
     log = DeltaLog(lake.view_path)
     commits = [commit for found in range(before + 1, version + 1) if (commit := log.commit(found))]
     assert sum(commit.changes_data for commit in commits) == 1
     table = DeltaTable(lake.view_path)
-    assert table.metadata().id == table_id
+    assert (table.metadata().id, table.metadata().partition_columns) == (table_id, ["part"])
     assert table.metadata().configuration["backfill.finished"] == "true"
     assert table.schema().fields[1].metadata == {"comment": "in euros"}
+
+
+def given_up_for_a_key_of_two_rows(lake: Lakehouse) -> Barrier:
+    """I6: no merge would find such a key, because the epoch reads no changes; return the barrier after it is gone."""
+    lake.sql("INSERT INTO {upstream} VALUES (3, 'twice', 9, 1)")
+    with pytest.raises(DuplicateKeyError, match="is given up"):
+        lake.epoch()
+    lake.sql("DELETE FROM {upstream} WHERE name = 'twice'")
+    barrier = lake.inject()
+    assert barrier is not None
+    return barrier
 
 
 def downstream_of(lake: Lakehouse, name: str, query: str) -> Lakehouse:
@@ -102,20 +118,6 @@ def test_a_job_downstream_gets_all_rows_or_is_told_of_the_column_that_it_uses(la
     for job in (lake, unaffected, affected):
         job.finish()
     assert_is(affected, "SELECT id, stock, price FROM upstream WHERE price > 3")
-
-
-@pytest.mark.exhaustive
-def test_a_key_of_two_rows_is_found_where_all_rows_are_computed(lakehouse: Lakehouse) -> None:
-    """I6: no merge would find it, because the epoch reads no changes."""
-    lake = served(lakehouse)
-    change(lake, LATTER)
-    lake.sql("INSERT INTO {upstream} VALUES (3, 'twice', 9, 1)")
-    with pytest.raises(DuplicateKeyError):
-        lake.epoch()
-    assert columns_of(lake) == ["id", "name", "price"]
-    lake.sql("DELETE FROM {upstream} WHERE name = 'twice'")
-    lake.finish()
-    assert_is(lake, LATTER)
 
 
 @pytest.mark.exhaustive
@@ -175,7 +177,7 @@ def test_partitions_stay_and_a_view_cannot_lose_the_column_of_them(lakehouse: La
 def test_a_view_that_lost_something_with_its_columns_is_refused(lakehouse: Lakehouse) -> None:
     """I6: what an owner added to the table, and types that it does not allow."""
     lake = served(lakehouse)
-    table = f"delta.`{lake.view_path}`"
+    table = f"delta.{quote(lake.view_path)}"
     for query, why in {
         "SELECT id, CAST('2020-01-01' AS TIMESTAMP_NTZ) AS at FROM upstream": r"type of the column at \(timestamp_ntz",
         "SELECT id, name AS `the name` FROM upstream": "the name `the name` needs column mapping",
@@ -263,3 +265,22 @@ def test_views_over_several_tables_get_other_columns(lakehouse: Lakehouse, forme
     shops.change("UPDATE {berlin} SET amount = 3, customer = 2 WHERE id = 2")
     shops.finish()
     shops.assert_query()
+
+
+@pytest.mark.exhaustive
+def test_other_columns_wait_for_an_approval_of_a_difference_that_names_them(lakehouse: Lakehouse) -> None:
+    """I1: common columns are compared, and the others are named; nothing is written before."""
+    lake = served(lakehouse)
+    former = rows_of(lake.view_path)
+    change(lake, LATTER, cut_over="on_approval")
+    found = compared(lake).recorded.rows
+    assert (found.columns_added, found.columns_removed, found.columns_retyped) == (("stock",), ("name",), ("price",))
+    assert found.has_key
+    assert (found.rows_before, found.added > 0, found.removed > 0, found.changed) == (len(former), True, True, 0)
+    assert rows_of(lake.view_path) == former
+    approve(lake)
+    barrier = lake.inject()
+    assert barrier is not None
+    assert barrier.columns_change is not None
+    lake.run(barrier)
+    assert_is(lake, LATTER)
