@@ -15,22 +15,17 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition_change import ColumnsChange
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.lake.tables.view_table import ViewTable
+from airflow_backfill_provider.core.scan.columns import CHANGE_FEED_COLUMNS
+from airflow_backfill_provider.lake.tables.view_table import ViewTable, names_to_map
 from airflow_backfill_provider.shapes import KINDS
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
-
-CLUSTERING = "clustering"
-"""The feature of a table that is clustered, or was."""
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 REBUILD = "rebuild the job instead: airflow-backfill rebuild --keep-serving"
 
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 """Types that only a table with a feature can have, and the feature's name."""
-
-_CHARACTERS_TO_MAP = re.compile(r"[ ,;{}()\n\t=]")
-"""Characters that Delta allows in names of columns only with column mapping."""
 
 
 def columns_change(held: JobSettings, latter: JobSettings, table: ViewTable) -> ColumnsChange | None:
@@ -82,7 +77,7 @@ def _of_table(held: JobSettings, latter: JobSettings, table: ViewTable) -> Itera
     location = held.definition.view_location
     if not KINDS.named(latter.shape).replaces_columns:
         yield f"no view of the shape {latter.shape} can get them; {REBUILD}"
-    if CLUSTERING in table.features:
+    if table.is_clustered:
         yield f"Delta would then no longer cluster the table at {location}; {REBUILD}"
     if table.maps_columns:
         yield f"Delta refuses that for the table at {location}, which maps the names of columns; {REBUILD}"
@@ -92,10 +87,11 @@ def _of_table(held: JobSettings, latter: JobSettings, table: ViewTable) -> Itera
 
 def _of_new_columns(latter: JobSettings, change: ColumnsChange, table: ViewTable) -> Iterator[str]:
     """Yield why the table cannot have the columns that come, or the types that they get."""
-    for name in change.added:
-        if _CHARACTERS_TO_MAP.search(name):
-            yield f"the name {quote(name)} needs column mapping, which the table does not have; give it an alias"
     for name in (*change.added, *change.retyped):
+        for found in names_to_map(name, latter.view_types[name]):
+            yield f"the name {quote(found)} needs column mapping, which the table does not have; give it an alias"
+        if table.has_feed and name.lower() in CHANGE_FEED_COLUMNS:
+            yield f"{name} is a column of the table's change data feed; give it an alias"
         for word, feature in _FEATURES.items():
             if word in latter.view_types[name] and not any(found.startswith(feature) for found in table.features):
                 yield f"the table's protocol does not allow the type of the column {name} ({word}); {REBUILD}"

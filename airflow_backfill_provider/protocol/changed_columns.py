@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airflow_backfill_provider.core.epoch.changed_query import is_changed
+from airflow_backfill_provider.core.epoch.changed_query import is_changed, record_of
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.lake.tables.view_table import view_table
 from airflow_backfill_provider.protocol.decision import EpochInputs
@@ -15,7 +15,7 @@ from airflow_backfill_provider.sources.base import Source
 
 def former_state(inputs: EpochInputs, upstream: Source, storage_options: Mapping[str, str] | None) -> FormerState:
     """
-    Return what a changed query finds; nothing is looked up as long as no query changed.
+    Return what a changed query finds; nothing is looked up as long as it reads and gives the former columns.
 
     Every epoch before is committed, so the view has the columns of the former query.
 
@@ -24,7 +24,10 @@ def former_state(inputs: EpochInputs, upstream: Source, storage_options: Mapping
     """
     if inputs.previous is None or not is_changed(inputs.new_records):
         return FormerState()
-    table = view_table(inputs.settings.definition.view_location, storage_options)
+    former, settings = record_of(inputs.history, inputs.previous), inputs.settings
+    if former and (former.upstream, former.view_columns) == (settings.upstream, settings.view_columns):
+        return FormerState()
+    table = view_table(settings.definition.view_location, storage_options)
     # Of a view that is gone, the epoch says so on Spark.
     columns = {} if table is None else table.types
     unread = "; ".join(_unread(inputs, upstream, storage_options))

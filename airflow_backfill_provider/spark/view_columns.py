@@ -11,13 +11,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.log.schemas import HIDDEN
+from airflow_backfill_provider.lake.tables.view_table import CHARACTERS_TO_MAP
 from airflow_backfill_provider.sources.shared.by_key import column
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
 """The property, in lower case, that allows any character in column names."""
-
-_CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
-"""Characters that Delta allows in names of columns only with column mapping."""
 
 
 def require_columns(schema: StructType, properties: Mapping[str, str], written: Collection[str]) -> None:
@@ -35,7 +33,7 @@ def require_columns(schema: StructType, properties: Mapping[str, str], written: 
     if repeated:
         raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
     for field in schema.fields:
-        if _CHARACTERS_TO_MAP & set(field.name) and field.name.lower() not in written:
+        if CHARACTERS_TO_MAP & set(field.name) and field.name.lower() not in written:
             raise InvalidJobError(f"query: the column {quote(field.name)} has no alias; give it one")
         if field.dataType.typeName() == "void":
             raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
@@ -49,7 +47,7 @@ def require_columns(schema: StructType, properties: Mapping[str, str], written: 
 
 def names_to_map(schema: StructType) -> list[str]:
     """Return the names, also of nested fields, that a table can have only with column mapping."""
-    return [name for name in _names(schema) if _CHARACTERS_TO_MAP & set(name)]
+    return [name for name in _names(schema) if CHARACTERS_TO_MAP & set(name)]
 
 
 def without_metadata(schema: StructType) -> StructType:

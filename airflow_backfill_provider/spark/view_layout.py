@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -17,11 +16,7 @@ from airflow_backfill_provider.core.job.layout import (
 )
 from airflow_backfill_provider.core.job.sql import quote, text_literal
 from airflow_backfill_provider.lake.log.schemas import TableSchema
-from airflow_backfill_provider.lake.store.bucket_options import options_of
-from airflow_backfill_provider.lake.store.storage import storage_errors
-
-CLUSTERED = "clustering"
-"""The feature of a table that is clustered, or was."""
+from airflow_backfill_provider.lake.tables.view_table import view_table
 
 PLAIN = ViewLayout()
 """No layout of a job's own."""
@@ -76,6 +71,5 @@ def require_layout(
 
 
 def _was_clustered(location: str, storage_options: Mapping[str, str] | None) -> bool:
-    with storage_errors(location):
-        table = DeltaTable(location, storage_options=options_of(location, storage_options))
-        return CLUSTERED in (table.protocol().writer_features or [])
+    table = view_table(location, storage_options)
+    return table is not None and table.is_clustered

@@ -13,8 +13,15 @@ from deltalake.exceptions import TableNotFoundError
 from airflow_backfill_provider.lake.log.schemas import TableSchema, plain_type
 from airflow_backfill_provider.lake.store.bucket_options import options_of
 from airflow_backfill_provider.lake.store.storage import storage_errors
+from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
 
 COLUMN_MAPPING = "delta.columnMapping.mode"
+
+CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
+"""Characters that Delta allows in names of columns only with column mapping."""
+
+CLUSTERED = "clustering"
+"""The feature of a table that is clustered, or was."""
 
 _CONSTRAINT = "delta.constraints."
 
@@ -42,6 +49,16 @@ class ViewTable:
     added: Mapping[str, str]
     properties: Mapping[str, str]
     features: frozenset[str]
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether Delta clusters its files, or did."""
+        return CLUSTERED in self.features
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether it records its changes."""
+        return self.properties.get(CHANGE_DATA_FEED, "false").lower() == "true"
 
     @property
     def maps_columns(self) -> bool:
@@ -76,6 +93,18 @@ def view_table(path: str, storage_options: Mapping[str, str] | None = None) -> V
         properties=table.metadata().configuration,
         features=frozenset(table.protocol().writer_features or ()),
     )
+
+
+def names_to_map(name: str, kind: str) -> list[str]:
+    """Return those of a column's names, of its fields also, that a table can have only with column mapping."""
+    names = [name]
+
+    def note(found: dict[str, Any]) -> None:
+        names.extend(part for key, part in found.items() if key == "name")
+
+    if kind.startswith("{"):
+        json.loads(kind, object_hook=note)
+    return [found for found in names if CHARACTERS_TO_MAP & set(found)]
 
 
 def _added(fields: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -180,10 +180,13 @@ def test_what_hangs_on_the_former_columns_is_named_before_anything_is_written(ta
     [
         ("at", "timestamp_ntz", r"does not allow the type of the column at \(timestamp_ntz\)"),
         ("some name", "long", "the name `some name` needs column mapping"),
+        ("place", '{"type": "struct", "fields": [{"name": "x=y", "type": "long"}]}', "the name `x=y` needs column map"),
+        ("_Change_Type", "string", "_Change_Type is a column of the table's change data feed"),
     ],
 )
 def test_columns_that_the_table_cannot_have_are_named(name, kind, why):
-    assert re.search(why, refusal(ColumnsChange(added=(name,)), {name: kind}))
+    feed = {"delta.enableChangeDataFeed": "true"}
+    assert re.search(why, refusal(ColumnsChange(added=(name,)), {name: kind}, properties=feed))
 
 
 def test_a_constraint_of_columns_that_stay_refuses_nothing():
