@@ -10,8 +10,9 @@ import typer
 
 from airflow_backfill_provider.cli.jobs import user
 from airflow_backfill_provider.cli.rebuilding import jobs_downstream
-from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line, downstream_line
+from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line, downstream_line, missed_line
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.changed_columns import columns_missed_by
 from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, propose_change
 
 if TYPE_CHECKING:
@@ -62,16 +63,18 @@ def propose(file: Path, backfill: Backfill) -> ProposedChange:
     return proposed
 
 
-def change_job(backfill: Backfill, proposed: ProposedChange, *, engine: Callable[[], SparkEngine]) -> None:
+def change_job(file: Path, backfill: Backfill, proposed: ProposedChange, *, engine: Callable[[], SparkEngine]) -> None:
     """
-    Make the change.
+    Make the change; print what happens next, and which jobs downstream use a column that goes or gets another type.
 
+    :param file: the job's file; those of the jobs downstream lie beside it.
     :raises InvalidJobError: if only a rebuild can make it.
     :raises BackfillError: as :func:`~airflow_backfill_provider.jobs.changed_query.change_query`.
     """
     settings = change_query(
         backfill.job, store=backfill.store, upstream=backfill.upstream, engine=engine, requested_by=user()
     )
+    columns = None
     if settings.proposed is not None:
         done = WAITS_LINE
     elif settings.sequence == proposed.settings.sequence:
@@ -79,5 +82,11 @@ def change_job(backfill: Backfill, proposed: ProposedChange, *, engine: Callable
     elif proposed.is_in_force:
         done = "the definition stays as it is; the change that waited for an approval is given up"
     else:
-        done = done_line(proposed.change.kind, proposed.columns_to(settings, backfill.store))
+        columns = proposed.columns_to(settings, backfill.store)
+        done = done_line(proposed.change.kind, columns)
     typer.echo(f"{backfill.job.name}: {done}")
+    if columns is None:
+        return
+    for reader in jobs_downstream(file):
+        if missed := columns_missed_by(reader.settings(), proposed.job, columns):
+            typer.echo(f"{backfill.job.name}: job {reader.job.name} downstream {missed_line(missed)}")

@@ -13,7 +13,9 @@ from itertools import chain
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import ColumnsChange
+from airflow_backfill_provider.core.job.job_order import upstreams_on_view_of
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.columns import CHANGE_FEED_COLUMNS
 from airflow_backfill_provider.lake.tables.view_table import ViewTable, names_to_map
@@ -52,6 +54,23 @@ def changed_in_upstreams(
         source = open_source(settings.definition.all_upstreams[name], storage_options)
         found += source.at().differences_from(other)
     return tuple(found)
+
+
+def columns_missed_by(reader: JobSettings, writer: BackfillJob, change: ColumnsChange) -> list[str]:
+    """
+    Return the columns that a job downstream uses of a view, and that go or get another type there.
+
+    :param reader: the settings of the job downstream.
+    :param writer: the job whose view it may read.
+    :param change: the columns that come, go or get another type.
+    """
+    job = reader.definition
+    used = {
+        column.name
+        for name in upstreams_on_view_of(job, writer)
+        for column in (reader.upstream if name == job.lead_name else reader.others[name]).columns
+    }
+    return [name for name in (*change.dropped, *change.retyped) if name in used]
 
 
 def require_other_columns(held: JobSettings, latter: JobSettings, change: ColumnsChange, table: ViewTable) -> None:

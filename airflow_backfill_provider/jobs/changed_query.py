@@ -26,7 +26,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError, NotFinishedEr
 from airflow_backfill_provider.core.job.cut_over import ProposedDefinition
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import ChangeKind, ColumnsChange, DefinitionChange
-from airflow_backfill_provider.core.status.change_text import WAITS_FIRST, WITHOUT_LIMIT, change_lines
+from airflow_backfill_provider.core.status.change_text import WAITS_FIRST, change_lines
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.changed_columns import (
     REBUILD,
@@ -91,8 +91,7 @@ class ProposedChange:
         lines = change_lines(self.change.kind, self.change.reason, why, self.rows)
         if why or self.change.kind.keeps_rows:
             return lines
-        limit = [WITHOUT_LIMIT] if self.settings.rate_limit is not None else []
-        return (*lines, *limit, *([WAITS_FIRST] if self.needs_approval else []))
+        return (*lines, *([WAITS_FIRST] if self.needs_approval else []))
 
     def why_impossible(self) -> str:
         """Return why only a rebuild can make this change; empty if it is possible."""

@@ -180,7 +180,7 @@ def change(
     if dry_run:
         return
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
-        change_job(backfill, proposed, engine=spark)
+        change_job(job, backfill, proposed, engine=spark)
 
 
 @reporting

@@ -11,10 +11,17 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 
 def reads_view_of(job: BackfillJob, writer: BackfillJob) -> bool:
     """Return whether an upstream of a job is the view of another job, by their definitions."""
+    return bool(upstreams_on_view_of(job, writer))
+
+
+def upstreams_on_view_of(job: BackfillJob, writer: BackfillJob) -> list[str]:
+    """Return the names of the upstreams of a job that are the view of another job."""
     views = {writer.view_location, writer.view_name} - {""}
-    return any(
-        not views.isdisjoint({upstream.location, upstream.catalog_table}) for upstream in job.all_upstreams.values()
-    )
+    return [
+        name
+        for name, upstream in job.all_upstreams.items()
+        if not views.isdisjoint({upstream.location, upstream.catalog_table})
+    ]
 
 
 def in_order(jobs: Sequence[BackfillJob]) -> list[BackfillJob]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.job.definition_change import ChangeKind, ColumnsChange
 
@@ -48,7 +50,7 @@ _COSTS = {
     **dict.fromkeys(
         (ChangeKind.COLUMNS_DROPPED, ChangeKind.COLUMNS_ADDED, ChangeKind.COLUMNS_CHANGED),
         "the next epoch reads the used columns of {rows} of the upstream and writes the whole view with its new "
-        "columns, without a rate limit, in one commit; that costs one CREATE TABLE AS SELECT",
+        "columns, in one commit and without a rate limit, even if the job has one; that costs one CREATE TABLE AS SELECT",
     ),
 }
 
@@ -57,9 +59,6 @@ ALTERNATIVE = (
     "beside the view"
 )
 """What somebody can do who cannot bear the epoch of other columns."""
-
-WITHOUT_LIMIT = "rate limit: the job's own does not hold for this epoch"
-"""What a job with a rate limit has to know of a change."""
 
 
 WAITS_FIRST = (
@@ -98,3 +97,15 @@ def downstream_line(kind: ChangeKind) -> str:
             "epochs are refused until its own query is changed"
         )
     return "gets the difference as changes"
+
+
+def missed_line(columns: Sequence[str]) -> str:
+    """
+    Return what a job has to do that reads a view which gets other columns.
+
+    :param columns: those of the columns that go or get another type that it uses.
+    """
+    return (
+        f"uses {', '.join(columns)}: after the next epoch of this job, its own are refused until you have adapted its "
+        "query and run airflow-backfill change for it"
+    )

@@ -13,7 +13,7 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import InvalidJobError, QueryFailedError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.job.definition_change import ColumnsChange
 from airflow_backfill_provider.jobs import changed_query
-from airflow_backfill_provider.jobs.changed_columns import require_other_columns
+from airflow_backfill_provider.jobs.changed_columns import columns_missed_by, require_other_columns
 from airflow_backfill_provider.lake.log.schemas import HIDDEN
 from airflow_backfill_provider.lake.tables.view_table import ViewTable
 from tests.builders import PAID, job_of, settings_of
@@ -130,13 +130,6 @@ def test_the_same_query_is_made_anew_once_a_column_that_it_uses_has_another_type
     assert barrier.computes_whole
 
 
-def test_a_limited_job_is_told_that_the_epoch_has_no_limit(served):
-    lines = changed_query.propose_change(
-        defined(served, query=PAID), store=served.store, upstream=served.orders.table
-    ).lines
-    assert lines[-1] == "rate limit: the job's own does not hold for this epoch"
-
-
 def test_the_state_of_groups_is_compared_like_any_column(served):
     """A view that keeps such a state loses it with a query that needs none."""
     hidden = Field("__fold_rows", PrimitiveType("long"), metadata={HIDDEN: True})
@@ -194,3 +187,11 @@ def test_a_constraint_of_columns_that_stay_refuses_nothing():
     properties = {"delta.constraints.dear": "price > 0", "delta.dataSkippingStatsColumns": "id"}
     table = ViewTable(types={}, added={}, properties=properties, features=frozenset())
     require_other_columns(held, held, ColumnsChange(dropped=("name",)), table)
+
+
+def test_the_columns_that_a_job_downstream_misses_are_named():
+    writer = job_of(materialized_view="/lake/first")
+    reader = settings_of(job_of(upstream={"path": "/lake/first", "key": ["id"]}), types={"id": "long", "price": "long"})
+    change = ColumnsChange(added=("id2",), dropped=("name", "price"), retyped={"id": "long to string"})
+    assert columns_missed_by(reader, writer, change) == ["price", "id"]
+    assert columns_missed_by(reader, job_of(materialized_view="/lake/other"), change) == []

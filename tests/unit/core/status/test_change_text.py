@@ -34,7 +34,8 @@ def test_each_possible_change_has_a_cost_and_an_end(kind: ChangeKind):
 def test_other_columns_cost_one_whole_view_and_have_an_alternative():
     told, cost, alternative = change_lines(ChangeKind.COLUMNS_ADDED, "the view has no column a", "", 20_000)
     assert told == "class: columns added (the view has no column a)"
-    assert "20,000 rows of the upstream and writes the whole view with its new columns, without a rate limit" in cost
+    assert "20,000 rows of the upstream and writes the whole view with its new columns, in one commit and" in cost
+    assert "without a rate limit, even if the job has one" in cost
     assert "rebuild --keep-serving" in alternative
     assert "with its new columns (added: a)" in done_line(ChangeKind.EXPRESSIONS, ColumnsChange(added=("a",)))
 
