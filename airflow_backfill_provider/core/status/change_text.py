@@ -50,7 +50,8 @@ _COSTS = {
     **dict.fromkeys(
         (ChangeKind.COLUMNS_DROPPED, ChangeKind.COLUMNS_ADDED, ChangeKind.COLUMNS_CHANGED),
         "the next epoch reads the used columns of {rows} of the upstream and writes the whole view with its new "
-        "columns, in one commit and without a rate limit, even if the job has one; that costs one CREATE TABLE AS SELECT",
+        "columns, in one commit and without a rate limit, even if the job has one; that costs one CREATE TABLE AS "
+        "SELECT",
     ),
 }
 
