@@ -88,10 +88,8 @@ class ProposedChange:
     def lines(self) -> tuple[str, ...]:
         """The class of the change, its reason, and its cost, in words."""
         why = self.why_impossible()
-        lines = change_lines(self.change.kind, self.change.reason, why, self.rows)
-        if why or self.change.kind.keeps_rows:
-            return lines
-        return (*lines, *([WAITS_FIRST] if self.needs_approval else []))
+        waits = [WAITS_FIRST] if self.needs_approval and not why else []
+        return (*change_lines(self.change.kind, self.change.reason, why, self.rows), *waits)
 
     def why_impossible(self) -> str:
         """Return why only a rebuild can make this change; empty if it is possible."""
