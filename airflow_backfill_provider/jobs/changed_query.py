@@ -137,7 +137,8 @@ def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) 
     job = job.placed_like(settings.definition)
     creation.require_same_job(job, settings, store)
     _require_served(settings)
-    change, unread = change_of(held.definition, job), ()
+    change = change_of(held.definition, job)
+    unread: tuple[str, ...] = ()
     if change.kind.keeps_rows:
         unread = changed_in_upstreams(settings, upstream, store.storage_options)
         if problems := changed_in_upstreams(held, upstream, store.storage_options):
