@@ -300,11 +300,10 @@ class ViewWriter(ABC):
         """
         Replace all rows of the view by the query over :meth:`WriterContext.read_set`, in one commit, once per epoch.
 
-        For a shape with another ``refresh`` than ``incremental``, or whose views can get other columns
-        (:attr:`Shape.replaces_columns`). Such an epoch does not read the changes. If ``Barrier.columns_change`` says
-        so, the commit also gives the view the query's columns.
+        For a shape with another ``refresh`` than ``incremental``, or with :attr:`Shape.replaces_columns`. The changes
+        are not read. With ``Barrier.columns_change``, the view gets the query's columns, too.
 
-        :param part: the part of the epoch, which names the changes or the repair.
+        :param part: the part of the epoch: changes or repair.
         :returns: as :meth:`write_changes`.
         :raises NotImplementedError: if the shape computes only what changes touch.
         """
@@ -346,19 +345,14 @@ class Shape(ABC):
     """
     Whether a unit of the view is a row of the upstream, and the view holds its key: see :meth:`ViewWriter.keys`.
 
-    Otherwise a repair names units instead of keys, and an upstream that may be cleared at once, such as by TRUNCATE,
-    is refused.
+    Otherwise a repair names units, and an upstream that may be cleared at once, such as by TRUNCATE, is refused.
     """
 
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
     """The kinds of ``refresh`` that jobs of this shape may have."""
 
     replaces_columns: ClassVar[bool] = False
-    """
-    Whether a changed query may give a view of this shape other columns. An epoch then computes the whole view, by
-    :meth:`ViewWriter.write_whole`.
-    """
-
+    """Whether a changed query may give a view of this shape other columns, by :meth:`ViewWriter.write_whole`."""
     keeps_former_rows: ClassVar[bool] = False
     """Whether a view of this shape can keep rows that the query no longer gives: ``keep: deleted`` and ``history``."""
 
