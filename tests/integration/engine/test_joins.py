@@ -155,7 +155,8 @@ def test_the_tables_of_a_join_may_be_named_in_a_catalog(spark: SparkSession, lak
     try:
         sales.make_orders()
         names = f"{sales.schema}.names"
-        sales.sql(f"CREATE TABLE {names} (id BIGINT, name STRING) TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+        feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        sales.sql(f"CREATE TABLE {names} (id BIGINT, name STRING) USING delta {feed}")
         sales.sql(f"INSERT INTO {names} VALUES (1, 'one'), (2, 'two')")
         query = "SELECT o.id, n.name FROM orders AS o LEFT JOIN names AS n ON n.id = o.id"
         sales.job = BackfillJob(
