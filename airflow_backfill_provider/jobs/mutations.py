@@ -161,8 +161,7 @@ def cancel(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> 
     if not backfill.store.created():
         cancel_uncreated(backfill.job, backfill.store, backfill.upstream)
         return None
-    # The definition may have been edited since the creation, but must still be of the same job.
-    backfill.settings()
+    backfill.require_ours()
     return cancel_job(store=backfill.store, requested_by=requested_by, clock=clock)
 
 

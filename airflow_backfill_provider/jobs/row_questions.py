@@ -62,7 +62,7 @@ def why(backfill: Backfill, key: object, *, finder: Callable[[], RowFinder] | No
     :raises RowNotTraceableError: if the answer takes Spark, with what it costs.
     :raises BackfillError: if a table cannot be read.
     """
-    backfill.settings()  # refuses the control tables of another job
+    backfill.require_ours()
     settings = backfill.store.settings_of_view()
     query = resolved_query_of(settings)
     units = query.units(settings, by_key=False)
