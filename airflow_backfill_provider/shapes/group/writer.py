@@ -14,7 +14,6 @@ from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import ViewWriter
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
@@ -22,6 +21,7 @@ from airflow_backfill_provider.shapes.group.grouped_rows import GroupInput
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
+from airflow_backfill_provider.shapes.leads_writer import LeadsWriter
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.lasting_values import require_lasting_values
@@ -34,7 +34,7 @@ from airflow_backfill_provider.spark.whole_view import replace_view
 logger = logging.getLogger(__name__)
 
 
-class SliceWriter(ViewWriter):
+class SliceWriter(LeadsWriter):
     """
     Writes one job's view.
 
@@ -100,12 +100,6 @@ class SliceWriter(ViewWriter):
         with self._rows.images(changes, barrier) as images:
             return self._replace(self._slices.touched(images), CHANGES, identity, barrier)
 
-    def write_part(
-        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
-        """Append the groups of a part of history, each whole."""
-        self.write_part_of_leads(rows, {}, part, identity, barrier, since=since)
-
     def write_part_of_leads(
         self,
         rows: DataFrame,
@@ -116,7 +110,7 @@ class SliceWriter(ViewWriter):
         *,
         since: TableVersions | None,
     ) -> None:
-        """Append the groups of a part of the history of several upstreams, each whole."""
+        """Append the groups of a part of history, each whole."""
         del since
         groups = self._rows.chunk(without_pushdown(rows), further, part, barrier).groups()
         if self._query.is_global and barrier.read_before:

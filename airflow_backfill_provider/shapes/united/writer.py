@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.joined.changed_leads import (
     AffectedLeads,
@@ -24,6 +24,7 @@ from airflow_backfill_provider.shapes.joined.changed_leads import (
     changed_leads,
     read_leads,
 )
+from airflow_backfill_provider.shapes.leads_writer import LeadsWriter
 from airflow_backfill_provider.shapes.united.query import UnionQuery
 from airflow_backfill_provider.shapes.united.units import UnionUnits
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys
@@ -37,7 +38,7 @@ from airflow_backfill_provider.spark.view_columns import require_columns
 from airflow_backfill_provider.spark.whole_view import replace_view
 
 
-class UnionWriter(ViewWriter):
+class UnionWriter(LeadsWriter):
     """
     Writes one job's view.
 
@@ -89,12 +90,6 @@ class UnionWriter(ViewWriter):
             looked_up = any(found.are_looked_up for found in affected.values())
             number = self._replace(rows, reduce(DataFrame.unionAll, units), CHANGES, identity, barrier)
             return None if number is None else _work(number, None if looked_up else 0)
-
-    def write_part(
-        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
-        """Append what the branches give for a part of the history of their only lead."""
-        self.write_part_of_leads(rows, {}, part, identity, barrier, since=since)
 
     def write_part_of_leads(
         self,
