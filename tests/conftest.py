@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import logging
 import os
 import shutil
 import tempfile
@@ -176,7 +175,6 @@ def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Spa
     """A session on the one Spark of this run of the tests, and where it listens as a Spark Connect server."""
     from tests.shared_spark import shared_spark
 
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ.update(_LONG_LIVED)
     own = tmp_path_factory.getbasetemp()
     folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
