@@ -30,6 +30,7 @@ from bench.comparison import parts
 from bench.groups import main as groups
 from bench.groups import profile as groups_profile
 from bench.joins import main as joins
+from bench.joins import profile as joins_profile
 from bench.soak import main as soak
 from bench.source import main as source
 
@@ -59,6 +60,7 @@ PARTS = {
     "control_plane": control_plane.main,
     "wide_rows": wide_rows.main,
     "groups_profile": groups_profile.main,
+    "joins_profile": joins_profile.main,
 }
 """Benchmarks that run only when they are named."""
 

@@ -1,5 +1,8 @@
 """
-Where the time of one epoch goes: its Spark jobs, and what the program waits for. ``make bench ARGS=groups_profile``.
+Where the time of one warm epoch goes: its Spark jobs, and what the program waits for.
+
+``make bench ARGS=groups_profile`` and ``ARGS=joins_profile`` change a table a few times, let views follow, and look at
+the last epoch of each.
 
 A thread looks at the main thread's stack all the time. Spark's event log has the jobs. A job belongs to the line of
 this package that the main thread was at when it began.
@@ -10,20 +13,26 @@ from __future__ import annotations
 import bisect
 import json
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
 import airflow_backfill_provider
+from airflow_backfill_provider.applications.spark_session import start_session
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from bench.kept_view import KeptView
+from bench.race import MEMORY, ROUNDS, is_contestant
 
 _PACKAGE = Path(airflow_backfill_provider.__file__).parent
 _INTERVAL_SECONDS = 0.005
@@ -33,7 +42,38 @@ _FRAMES = 3
 _MEBIBYTE = 2**20
 
 
-def event_log(folder: Path) -> dict[str, str]:
+def report_last_epochs(
+    console: Console,
+    made: Callable[[SparkSession, Path], Sequence[KeptView]],
+    change: Callable[[SparkSession, Path, int], None],
+) -> None:
+    """
+    Load views, change what they read a few times, and print where the time of each view's last epochs went.
+
+    :param made: makes tables in a folder, and returns the views over them.
+    :param change: changes the tables; its last argument counts from 1.
+    """
+    with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
+        folder, log = Path(name), Path(name, "events")
+        log.mkdir()
+        spark = start_session("bench", conf={"spark.driver.memory": MEMORY, **_event_log(log)})
+        engine = SparkEngine(spark)
+        views = [view for view in made(spark, folder) if is_contestant(view.kind)]
+        for view in views:
+            view.folder.mkdir()
+            view.load(engine)
+        profiles: list[Profile] = []
+        for number in range(ROUNDS):
+            change(spark, folder, number + 1)
+            profiles = [Profile.of(view, engine) for view in views]
+        # The end of the session writes what is left of the log.
+        spark.stop()
+        jobs = jobs_of(next(log.iterdir()))
+    for profile in profiles:
+        profile.report(console, jobs)
+
+
+def _event_log(folder: Path) -> dict[str, str]:
     """Return the configuration with which Spark writes its event log into a folder."""
     return {
         "spark.eventLog.enabled": "true",
@@ -96,6 +136,7 @@ class Job:
     """
     A job of Spark.
 
+    :param what: what Spark or Delta says of it.
     :param began: in seconds since 1970, as ``ended``.
     :param tasks: its tasks.
     :param read: bytes that its tasks read from tables, as far as Spark counts them.
@@ -104,6 +145,7 @@ class Job:
     """
 
     number: int
+    what: str
     began: float
     ended: float
     tasks: int
@@ -115,6 +157,7 @@ class Job:
 def jobs_of(log: Path) -> list[Job]:
     """Return the jobs in an event log."""
     started: dict[int, float] = {}
+    named: dict[int, str] = {}
     ended: dict[int, float] = {}
     stages: dict[int, int] = {}
     sums: dict[int, Counter[str]] = {}
@@ -123,6 +166,7 @@ def jobs_of(log: Path) -> list[Job]:
         match event["Event"]:
             case "SparkListenerJobStart":
                 started[event["Job ID"]] = event["Submission Time"] / 1000
+                named[event["Job ID"]] = _what(event)
                 stages.update(dict.fromkeys(event["Stage IDs"], event["Job ID"]))
             case "SparkListenerJobEnd":
                 ended[event["Job ID"]] = event["Completion Time"] / 1000
@@ -130,13 +174,19 @@ def jobs_of(log: Path) -> list[Job]:
                 job = stages[event["Stage ID"]]
                 sums.setdefault(job, Counter()).update(_of_task(event.get("Task Metrics") or {}))
     return [
-        Job(number, began, ended[number], *(sums.get(number, Counter())[name] for name in _MEASURED))
+        Job(number, named[number], began, ended[number], *(sums.get(number, Counter())[name] for name in _MEASURED))
         for number, began in started.items()
         if number in ended
     ]
 
 
 _MEASURED = ("tasks", "read", "rows", "shuffled")
+
+
+def _what(event: Mapping[str, Any]) -> str:
+    """Return what the description of a job says, or the name of its last stage."""
+    said = event["Properties"].get("spark.job.description") or event["Stage Infos"][-1]["Stage Name"]
+    return str(said).strip().splitlines()[0]
 
 
 def _of_task(metrics: Mapping[str, Any]) -> dict[str, int]:
@@ -152,7 +202,7 @@ def _of_task(metrics: Mapping[str, Any]) -> dict[str, int]:
 @dataclass(frozen=True, slots=True)
 class Profile:
     """
-    What happened during one epoch.
+    What happened while a view was brought up to date.
 
     :param name: what was measured.
     :param began: in seconds since 1970, as ``ended``.
@@ -164,12 +214,12 @@ class Profile:
     samples: list[Sample]
 
     @classmethod
-    def of(cls, name: str, work: Callable[[], object]) -> Profile:
-        """Do something, and look meanwhile."""
+    def of(cls, view: KeptView, engine: SparkEngine) -> Profile:
+        """Bring a view up to date, and look meanwhile."""
         sampler, began = Sampler(), time.time()
         with sampler.running():
-            work()
-        return cls(name, began, time.time(), sampler.samples)
+            view.run_epochs(engine)
+        return cls(view.kind, began, time.time(), sampler.samples)
 
     def report(self, console: Console, jobs: list[Job]) -> None:
         """Print the jobs, and the places with the time that they took."""
@@ -177,7 +227,7 @@ class Profile:
         in_jobs = _covered([(job.began, min(job.ended, self.ended)) for job in ours])
         seconds = self.ended - self.began
         console.print(f"{self.name}: {seconds:.2f} s, {len(ours)} jobs, which cover {in_jobs:.2f} s")
-        table = Table("job", "at", "seconds", "tasks", "MB read", "rows read", "MB shuffled", "place")
+        table = Table("job", "at", "seconds", "tasks", "MB read", "rows read", "MB shuffled", "what", "place")
         for job in ours:
             table.add_row(
                 str(job.number),
@@ -187,6 +237,7 @@ class Profile:
                 f"{job.read / _MEBIBYTE:.1f}",
                 f"{job.rows:,}",
                 f"{job.shuffled / _MEBIBYTE:.1f}",
+                job.what,
                 self._place_at(job.began),
             )
         console.print(table)

@@ -20,6 +20,9 @@ FROM upstream
 WHERE status IN ('open', 'paid', 'shipped')
 """
 
+CHANGED_QUERY = QUERY.replace(", notes\n", ", notes, items\n")
+"""The same with another column."""
+
 TOTALS = """\
 SELECT ordered_on, country, count(*) AS orders, sum(cents) AS cents, max(order_id) AS newest_order
 FROM upstream
@@ -87,11 +90,23 @@ def write_job_over(folder: DemoFolder, upstreams: str, rate_limit: int, query: s
         name=NAME,
         upstreams=upstreams,
         view=quoted(folder.view),
-        query=textwrap.indent(query.strip(), "  "),
+        query=_indented(query),
         rate_limit=rate_limit,
     )
     folder.jobs.mkdir(exist_ok=True)
     folder.job.write_text(text, encoding="utf-8")
+
+
+def write_changed_job(file: Path, former: str, latter: str) -> None:
+    """
+    Write another query into a job's file, which shall go live only when somebody has approved it.
+
+    :param file: the job's file.
+    :param former: the query that it has.
+    """
+    text = file.read_text(encoding="utf-8")
+    changed = text.replace(_indented(former), _indented(latter))
+    file.write_text(f"{changed}cut_over: on_approval # a changed query waits until somebody has seen the difference\n")
 
 
 def write_totals_job(folder: DemoFolder, name: str, rows_query: str, query: str, key: Sequence[str] = KEY) -> DemoJob:
@@ -109,10 +124,14 @@ def write_totals_job(folder: DemoFolder, name: str, rows_query: str, query: str,
         rows=quoted(folder.view),
         key=", ".join(key),
         view=quoted(view),
-        query=textwrap.indent(query.strip(), "  "),
+        query=_indented(query),
     )
     file.write_text(text, encoding="utf-8")
     return DemoJob(file, view, query.replace("FROM upstream", f"FROM (\n{rows_query})"))
+
+
+def _indented(query: str) -> str:
+    return textwrap.indent(query.strip(), "  ")
 
 
 def quoted(path: object) -> str:

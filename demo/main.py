@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from demo.folder import Size, size_from_environment
 from demo.job import DemoJob, write_totals_job
+from demo.query_change import QueryChange
 from demo.run import DemoRun
 from demo.runner import run_demo
 from demo.scenario import Scenario
@@ -40,8 +41,16 @@ def main(name: str, description: str, upstream: MakeUpstream, *, folder: str, st
             const=star,
             help="join the orders with customers and countries, which also change, and keep the revenue by country",
         )
+        parser.add_argument(
+            "--change",
+            action="store_true",
+            help="add a column to the view while the writer goes on: see the difference, approve it, and it goes live",
+        )
     parser.add_argument("--stay", action="store_true", help="keep everything running at the end, until Ctrl-C")
     arguments = parser.parse_args()
+    changes_query = star is not None and arguments.change
+    if changes_query and (arguments.groups or arguments.upstream is star):
+        parser.error("--change is for one job over one table; leave out --groups and --star")
 
     def play(run: DemoRun) -> None:
         store = STORES[arguments.store](run)
@@ -51,6 +60,8 @@ def main(name: str, description: str, upstream: MakeUpstream, *, folder: str, st
         jobs = [DemoJob(folder.job, folder.view, orders.query)]
         if arguments.groups or orders.has_totals:
             jobs.append(write_totals_job(folder, orders.totals_name, orders.query, orders.totals, orders.key))
-        Scenario(orders, store, jobs).run(stay=arguments.stay)
+        environment = {**orders.environment, **store.environment}
+        change = QueryChange(store.run, jobs[0], environment) if changes_query else None
+        Scenario(orders, store, jobs, change).run(stay=arguments.stay)
 
     return run_demo(name, play, folder=folder)

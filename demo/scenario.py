@@ -17,6 +17,7 @@ from demo.folder import DemoError, program, short_path
 from demo.followed import FollowedJob
 from demo.job import DemoJob
 from demo.orders_writer import read_report
+from demo.query_change import QueryChange
 from demo.store import Store
 from demo.terminal import writer_line
 from demo.upstream import Upstream
@@ -33,9 +34,12 @@ class Scenario:
     :param upstream: what the backfill reads.
     :param store: where the tables lie.
     :param jobs: the jobs, each after the one whose view it reads; their files are written.
+    :param change: another query for the first job, once its view is finished; ``None`` if it keeps its query.
     """
 
-    def __init__(self, upstream: Upstream, store: Store, jobs: Sequence[DemoJob]) -> None:
+    def __init__(
+        self, upstream: Upstream, store: Store, jobs: Sequence[DemoJob], change: QueryChange | None = None
+    ) -> None:
         run = upstream.run
         self._run = run
         self._upstream = upstream
@@ -48,6 +52,7 @@ class Scenario:
         more = [job.file for job in jobs[1:]]
         self._airflow = AirflowServer(run.folder, upstream.size, run.processes, environment, more)
         self._jobs = [FollowedJob(job, store.storage_options or None) for job in jobs]
+        self._change = change
 
     def run(self, *, stay: bool) -> None:
         """
@@ -75,6 +80,8 @@ class Scenario:
             self._run_dag_until(
                 view, lambda jobs: all(job.epoch >= wanted for job, wanted in zip(jobs, enough, strict=True))
             )
+        if self._change is not None:
+            self._change_query(self._change)
         if stay:
             self._stay()
         self._upstream.before_the_check(self._run_dag_once)
@@ -93,6 +100,17 @@ class Scenario:
             self._airflow.start()
         terminal.say(f"watch it in the browser (no login): {self._airflow.url}/dags/{DAG}")
         self._upstream.start_writer()
+
+    def _change_query(self, change: QueryChange) -> None:
+        self._terminal.heading("Another query: the view gets a column, and the writer goes on")
+        change.propose()
+        self._run_dag_once("Nobody has approved it yet, so the next epochs keep the view of the former query fresh")
+        self._terminal.heading("What would be different?")
+        change.look_at_the_difference()
+        change.approve()
+        # From now on, the check compares with the other query.
+        self._jobs[0].job = change.latter
+        self._run_dag_once("It is approved: the next epoch makes the whole view of the new query, in one commit")
 
     def _run_dag_once(self, heading: str) -> None:
         with progress_view(self._terminal.console) as view:

@@ -11,6 +11,7 @@ NAMES = (
     "model",
     "state-files",
     "schedules",
+    "cut-overs",
     "names",
     "query-text",
     "mutants",

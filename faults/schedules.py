@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
@@ -29,7 +29,6 @@ from tests.property.backfilling import Backfilling
 from tests.property.test_protocol import IDS, VNODE_COUNTS, change_settings, write
 
 DEEPEST = 3
-STEPS = (3, 8)
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in memory, if there is one
 
 LAYOUTS = (["id"], ["id"], ["amount"], ["status", "amount"])
@@ -54,6 +53,9 @@ class Schedule:
     :param random: decides everything.
     """
 
+    steps: ClassVar[tuple[int, int]] = (3, 8)
+    """How many steps it has, before it is run to its end."""
+
     def __init__(self, backfilling: SkewedBackfilling, random: random.Random) -> None:
         self.backfilling = backfilling
         self.epochs = 0
@@ -69,11 +71,19 @@ class Schedule:
 
     def play(self) -> None:
         """Let it happen, then run the backfill to its end."""
-        for _ in range(self._random.randint(*STEPS)):
+        for _ in range(self._random.randint(*self.steps)):
             self._step(0)
+        self.settle()
+        self.require_end()
+
+    def settle(self) -> None:
+        """Run the backfill to its end, whatever the settings are."""
         change_settings(self.backfilling, "pause", False)
         change_settings(self.backfilling, "throttle", 3)
         self.epochs += len(self.backfilling.finish())
+
+    def require_end(self) -> None:
+        """Hold the view against the upstream's rows."""
         rows = self.backfilling.orders.rows
         paid = [(i, 100 * amount) for i, (status, amount) in rows.items() if status == "paid" and amount is not None]
         if sorted(self.backfilling.rows(), key=str) != sorted(paid, key=str):
@@ -134,9 +144,7 @@ class Schedule:
                 return
             # Others have points of their own; this one is past its.
             crash_points.install(None)
-            if depth + 1 < DEEPEST:
-                for _ in range(self._random.randint(0, 3)):
-                    self._step(depth + 1)
+            self._let_others_go_on(depth)
             if dies:
                 raise Died
 
@@ -153,6 +161,11 @@ class Schedule:
         store: BackfillStore = self.backfilling.store
         if store.settings().incarnation == settings.incarnation:
             before.require_successor(store.state(), settings.position_order)
+
+    def _let_others_go_on(self, depth: int) -> None:
+        if depth + 1 < DEEPEST:
+            for _ in range(self._random.randint(0, 3)):
+                self._step(depth + 1)
 
     def _hold_truth(self) -> None:
         """Hold I1, unless an epoch is half done."""

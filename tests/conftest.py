@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import logging
 import os
 import shutil
 import tempfile
@@ -84,6 +83,10 @@ _DEFAULTS = {
     # Each broadcast of a few rows takes a megabyte until Java collects its plan. Spark would give them most of the
     # memory. Plans and sessions need the rest and more, and then Java does nothing but collect garbage.
     "spark.memory.fraction": "0.3",
+    # Spark would clear 32 megabytes for each task that groups, sorts or joins its few rows.
+    "spark.buffer.pageSize": "1m",
+    # A VACUUM would list a folder of ten files in ten thousand tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # Each test has tables of its own, and Delta keeps the plans of the last ten thousand: they fill the memory.
     "spark.databricks.delta.delta.log.cacheSize": "40",
     "spark.sql.ui.retainedExecutions": "10",
@@ -172,7 +175,6 @@ def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Spa
     """A session on the one Spark of this run of the tests, and where it listens as a Spark Connect server."""
     from tests.shared_spark import shared_spark
 
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ.update(_LONG_LIVED)
     own = tmp_path_factory.getbasetemp()
     folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.applications.connect import ConnectSession, server_version
 from airflow_backfill_provider.applications.local_engine.engine_files import EngineRecord
@@ -40,6 +41,14 @@ def warm_engine(
             os.environ["XDG_STATE_HOME"] = before
 
 
+def keep_busy(spark: SparkSession) -> None:
+    """Keep both cores of the engine busy until the session is ended."""
+    # Without generated code, nothing in the loop over a range looks whether its task is killed: it would never end.
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    spark.range(0, 10**15, 1, 2).selectExpr("sum(id % 7)").collect()
+
+
 class Busy(threading.Thread):
     """
     A client that keeps the server busy until its session is ended.
@@ -54,6 +63,6 @@ class Busy(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.connection.spark.range(0, 10**15, 1, 2).selectExpr("sum(id % 7)").collect()
+            keep_busy(self.connection.spark)
         except PySparkException as error:
             self.error = error

@@ -1,4 +1,4 @@
-"""Ends a process together with everything that it started."""
+"""Starts a process of which the output is read, and ends it together with everything that it started."""
 
 from __future__ import annotations
 
@@ -6,7 +6,29 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+
+
+def start_group(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """
+    Start a process that leads its own process group, so that ending it ends nothing of its parent's.
+
+    Its output and its errors are one text to read. It gets no input.
+
+    :raises OSError: if it cannot be started.
+    """
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def end_group(process: subprocess.Popen[str], grace_seconds: float) -> None:

@@ -58,6 +58,7 @@ from airflow_backfill_provider.jobs.maintenance.compaction_text import done_line
 from airflow_backfill_provider.jobs.revert import put_back
 from airflow_backfill_provider.jobs.verification import verifier, view_differences
 from airflow_backfill_provider.protocol import repairs
+from airflow_backfill_provider.spark.session import quiet_libraries
 from airflow_backfill_provider.spark.spark_messages import safe_message
 from airflow_backfill_provider.telemetry import epoch_log
 
@@ -72,7 +73,7 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
     :returns: the exit code of the process.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    quiet_libraries()
     try:
         remote = remote_from_environment()
         with _submitted() if remote is None else _on_server(remote) as engine:

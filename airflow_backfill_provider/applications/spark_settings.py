@@ -195,6 +195,9 @@ def _local_conf(conf: Mapping[str, str], rows: int | None) -> dict[str, str]:
         # The changes of an epoch are kept for a few reads. To look for a short form of each value takes longer.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.driver.memory": "2g",
+        # Each task that groups, sorts or joins clears a page of memory first. Spark's own pages, up to 64 MB, are for
+        # large partitions, but an epoch has dozens of tasks with a few rows.
+        "spark.buffer.pageSize": "4m",
         # Nothing is stored there, but Spark creates the folder, by default in the working directory.
         "spark.sql.warehouse.dir": str(private_folder() / "warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",

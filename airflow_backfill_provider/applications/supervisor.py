@@ -26,7 +26,7 @@ from typing import IO
 from pydantic import Field
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
-from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.process_group import end_group, start_group
 from airflow_backfill_provider.core.application import (
     DONE,
     FAILED,
@@ -114,18 +114,7 @@ class Supervisor:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as log:
             try:
-                process = subprocess.Popen(
-                    self._order.command,
-                    env={**self._order.environment, LOG_VARIABLE: self._place},
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    encoding="utf-8",
-                    errors="replace",
-                    # Its own process group, so that ending it ends the JVM and its Python, but not the supervisor.
-                    start_new_session=True,
-                )
+                process = start_group(self._order.command, {**self._order.environment, LOG_VARIABLE: self._place})
             except OSError as error:
                 self._error = f"{self._order.command[0]} cannot be started: {error.strerror}"
                 return FAILED

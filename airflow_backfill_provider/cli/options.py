@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider.core.errors import InvalidJobError, InvalidRemoteError
+from airflow_backfill_provider.core.job.named_key import key_from_text
 from airflow_backfill_provider.core.job.rate_limit import AUTO, GREATEST_RATE_LIMIT, RateLimit
-from airflow_backfill_provider.core.job.restriction import key_from_text
 from airflow_backfill_provider.core.remote import Remote, is_remote
 
 

@@ -315,8 +315,12 @@ def further_leads(job: Any) -> tuple[str, ...]:
     """
     if not job.others:
         return ()
+    leads = query_of(job).leads
+    if len(leads) == 1:
+        # The query of a join names the first one in FROM, and the job may let another one lead.
+        return ()
     known = {name.lower(): name for name in job.others}
-    return tuple(known[name.lower()] for name in query_of(job).leads if name.lower() in known)
+    return tuple(known[name.lower()] for name in leads if name.lower() in known)
 
 
 def _accepts(shape: JobShape, query: str) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
-from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.lake.tables.view_identity import require_view
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.sources.shared.by_key import decoded_keys
 from airflow_backfill_provider.spark.former_rows import is_former
@@ -29,12 +28,7 @@ def erase_former_rows(
     :returns: how many rows these were.
     :raises MaterializedViewError: if the view is missing or replaced.
     """
-    identity, table = ViewIdentity.of(settings), view.table
-    if view.identity() != identity:
-        raise MaterializedViewError(
-            f"materialized_view: {view.path} does not hold the view of job {identity.job}; it was dropped, replaced or "
-            "never created: run the job, or rebuild it"
-        )
+    identity, table = require_view(settings, view.storage_options), view.table
     outputs = resolved_query_of(settings).units(settings, by_key=False).outputs
     relation = f"backfill_forgotten_{identity.incarnation}"
     decoded_keys(spark, settings.key_order, keys).toDF(*outputs).createOrReplaceTempView(relation)

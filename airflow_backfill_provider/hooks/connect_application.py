@@ -17,7 +17,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
 from airflow_backfill_provider.applications.inherited_environment import inherited_environment
-from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.process_group import end_group, start_group
 from airflow_backfill_provider.applications.spark_settings import (
     APPLICATION_VARIABLE,
     REMOTE_VARIABLE,
@@ -85,18 +85,7 @@ class ConnectApplicationHook(BaseHook):
         :raises AirflowFailException: if it failed for good.
         :raises AirflowException: if it failed and may be tried again.
         """
-        self._process = subprocess.Popen(
-            self.command(application, arguments),
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            # Its own session, so that ending it ends nothing else.
-            start_new_session=True,
-        )
+        self._process = start_group(self.command(application, arguments), self.environment())
         try:
             if self._killed:
                 # on_kill was called before the process existed.

@@ -157,6 +157,14 @@ class Backfill:
             )
         return settings
 
+    def require_ours(self) -> None:
+        """
+        Refuse control tables of another job, and ones that do not exist. This definition may have been edited.
+
+        :raises BackfillError: as :meth:`settings`.
+        """
+        self.settings()
+
     def require_created(self) -> JobSettings:
         """
         Return the settings of a job that was created with exactly this definition.

@@ -1,8 +1,9 @@
 """
 What waits for an approval before it goes live: a first backfill, a rebuild beside the view, or a changed query.
 
-What waits, and whether it is ready, is derived from the settings, the state and the barrier log each time. An approval
-is a record of the settings. The next request for a barrier finds it, and goes on from there.
+What needs an approval follows from the settings. Whether it is ready is derived from the state and the barrier log, by
+those who ask for that. An approval is a record of the settings. The next request for a barrier finds it, and goes on
+from there.
 """
 
 from __future__ import annotations
@@ -40,69 +41,66 @@ class WaitingCutOver:
     :param definition: the definition that goes live.
     :param settings: the settings of what waits: of the job, or of the rebuild beside its view.
     :param store: the control tables of what waits.
-    :param since: since when it is ready; ``None`` as long as it is not.
+    :param proposed_at: when a changed query was proposed; ``None`` of anything else.
     """
 
     subject: CutOverSubject
     definition: BackfillJob
     settings: JobSettings
     store: BackfillStore
-    since: dt.datetime | None
+    proposed_at: dt.datetime | None = None
 
     @property
+    def timeout(self) -> dt.timedelta | None:
+        """How long it waits; ``None`` for ever. Nothing serves in place of a first backfill, so that never ends."""
+        return None if self.subject.kind is CutOverKind.BACKFILL else self.definition.cut_over_timeout
+
+    def ready_since(self) -> dt.datetime | None:
+        """Read since when it is ready; ``None`` as long as it is not. A changed query is ready at once."""
+        if self.proposed_at is not None:
+            return self.proposed_at
+        complete = next(completed_commits(self.store, self.settings), None)
+        return None if complete is None else complete.committed_at
+
     def status(self) -> CutOverStatus | None:
-        """What a job's status says of it; ``None`` as long as it is not ready."""
-        if self.since is None:
+        """Read what a job's status says of it; ``None`` as long as it is not ready."""
+        since = self.ready_since()
+        if since is None:
             return None
-        # Nothing serves in place of a first backfill, so it is never given up.
-        timeout = None if self.subject.kind is CutOverKind.BACKFILL else self.definition.cut_over_timeout
         return CutOverStatus(
             kind=self.subject.kind,
-            ready_since=self.since,
-            given_up_at=None if timeout is None else self.since + timeout,
+            ready_since=since,
+            given_up_at=None if self.timeout is None else since + self.timeout,
         )
 
 
 def waiting_of(store: BackfillStore, settings: JobSettings) -> WaitingCutOver | None:
     """
-    Return what needs an approval that nobody has given; ``None`` if nothing does.
+    Return what needs an approval that nobody has given, ready or not; ``None`` if nothing does.
 
     :param settings: the job's settings in force.
     """
     if settings.cancelled:
         return None
-    if settings.proposed is not None and (changed := change_of(settings)) is not None:
-        latter = as_proposed(settings)
-        since = settings.proposed.proposed_at
-        return WaitingCutOver(subject=changed, definition=latter.definition, settings=latter, store=store, since=since)
-    if settings.successor is None:
-        return _unless_approved(backfill_of(settings), settings, settings.definition, settings, store)
-    theirs, latter_job = store_of(settings.successor, store), BackfillJob(**settings.successor.job)
-    if not latter_job.waits_for_approval or not theirs.created():
+    subject: CutOverSubject | None
+    proposed_at: dt.datetime | None = None
+    if settings.proposed is not None:
+        subject, proposed_at = change_of(settings), settings.proposed.proposed_at
+        theirs, waiting = store, as_proposed(settings)
+        definition = waiting.definition
+    elif settings.successor is not None:
+        theirs, definition = store_of(settings.successor, store), BackfillJob(**settings.successor.job)
+        if not definition.waits_for_approval or not theirs.created():
+            return None
+        waiting = theirs.settings()
+        subject = rebuild_of(settings, waiting.incarnation)
+    else:
+        subject, theirs, definition, waiting = backfill_of(settings), store, settings.definition, settings
+    if subject is None or is_approved(settings, subject):
         return None
-    grown = theirs.settings()
-    return _unless_approved(rebuild_of(settings, grown.incarnation), settings, latter_job, grown, theirs)
-
-
-def _unless_approved(
-    subject: CutOverSubject | None,
-    asked: JobSettings,
-    definition: BackfillJob,
-    waiting: JobSettings,
-    store: BackfillStore,
-) -> WaitingCutOver | None:
-    """
-    Return what waits, unless it is approved.
-
-    :param asked: the settings that have the approval.
-    :param waiting: the settings of what waits.
-    :param store: its control tables.
-    """
-    if subject is None or is_approved(asked, subject):
-        return None
-    complete = next(completed_commits(store, waiting), None)
-    since = None if complete is None else complete.committed_at
-    return WaitingCutOver(subject=subject, definition=definition, settings=waiting, store=store, since=since)
+    return WaitingCutOver(
+        subject=subject, definition=definition, settings=waiting, store=theirs, proposed_at=proposed_at
+    )
 
 
 def completed_commits(store: BackfillStore, settings: JobSettings) -> Iterator[EpochCommit]:
@@ -118,16 +116,10 @@ def completed_commits(store: BackfillStore, settings: JobSettings) -> Iterator[E
                 yield commit
 
 
-def is_released(store: BackfillStore, settings: JobSettings) -> bool:
-    """Return whether the rebuild beside a view may take its place, as far as approvals go."""
-    waiting = waiting_of(store, settings)
-    return waiting is None or waiting.subject.kind is not CutOverKind.REBUILD
-
-
 def cut_over_status(store: BackfillStore, settings: JobSettings) -> CutOverStatus | None:
     """Return what is ready and waits for an approval; ``None`` if nothing does."""
     waiting = waiting_of(store, settings)
-    return None if waiting is None else waiting.status
+    return None if waiting is None else waiting.status()
 
 
 def require_ready(store: BackfillStore, settings: JobSettings) -> WaitingCutOver:
@@ -146,7 +138,7 @@ def require_ready(store: BackfillStore, settings: JobSettings) -> WaitingCutOver
             f"job {name}: nothing waits for an approval{by}. With cut_over: on_approval in its definition, a first "
             "backfill, a rebuild with --keep-serving and a change do"
         )
-    if waiting.since is None:
+    if waiting.ready_since() is None:
         raise NotFinishedError(
             f"job {name}: {waiting.subject.kind.words} is not complete yet, so there is nothing to compare or to "
             "approve; run more epochs"
@@ -219,7 +211,8 @@ def give_up_overdue(store: BackfillStore, settings: JobSettings, *, requested_by
     :param settings: the settings in force.
     :returns: whether the settings changed.
     """
-    status = cut_over_status(store, settings)
+    waiting = waiting_of(store, settings)
+    status = None if waiting is None or waiting.timeout is None else waiting.status()
     if status is None or status.given_up_at is None or now < status.given_up_at:
         return False
 

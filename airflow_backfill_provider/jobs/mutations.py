@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.repair import MOST_KEYS, Repair
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
+from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError
+from airflow_backfill_provider.core.job.named_key import encoded_whole_key
 from airflow_backfill_provider.core.job.rate_limit import AUTO, AskedRate, RateLimit
-from airflow_backfill_provider.core.job.restriction import encoded_key
 from airflow_backfill_provider.core.kinds import SHAPES
-from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.scan.vnodes import parse_vnodes, require_parallelism
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
 from airflow_backfill_provider.jobs.beginnings import cancel_uncreated
@@ -161,8 +160,7 @@ def cancel(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> 
     if not backfill.store.created():
         cancel_uncreated(backfill.job, backfill.store, backfill.upstream)
         return None
-    # The definition may have been edited since the creation, but must still be of the same job.
-    backfill.settings()
+    backfill.require_ours()
     return cancel_job(store=backfill.store, requested_by=requested_by, clock=clock)
 
 
@@ -228,7 +226,9 @@ def _chosen(
     of_vnodes = Repair(vnodes=tuple(sorted(parse_vnodes(list(vnodes), job.vnode_count))))
     named = list(keys)
     if shape_of(job).has_keys:
-        of_keys = (encoded_unit(key, settings.key_order, "key of the upstream", "repair") for key in [*named, *units])
+        of_keys = (
+            encoded_whole_key(key, settings.key_order, "key of the upstream", "repair") for key in [*named, *units]
+        )
         return of_vnodes + Repair(keys=tuple(dict.fromkeys(of_keys)))
     order = resolved_query_of(settings).units(settings, by_key=False).order
     if named:
@@ -236,24 +236,5 @@ def _chosen(
             f"repair: rows of the view are not rows of the upstream, so keys do not name them; name units, each with a "
             f"value for {', '.join(order.names) or 'no column'}, or vnodes"
         )
-    of_units = (encoded_unit(unit, order, "unit of the view", "repair") for unit in units)
+    of_units = (encoded_whole_key(unit, order, "unit of the view", "repair") for unit in units)
     return of_vnodes + Repair(units=tuple(dict.fromkeys(of_units)))
-
-
-def encoded_unit(key: object, order: KeyOrder, what: str, asked: str) -> EncodedPosition:
-    """
-    Check a key or unit against its columns, and return it in the form that barriers pin.
-
-    :param what: what it shall be, for messages.
-    :param asked: the name of the command, likewise.
-    :raises InvalidJobError: if it does not fit.
-    """
-    encoded = encoded_key(key)
-    try:
-        decoded = order.decode(encoded)
-    except StateLayoutError as error:
-        raise InvalidJobError(f"{asked}: {encoded} is not a {what}: {error}") from None
-    if decoded is None or len(decoded) != len(order.fields):
-        raise InvalidJobError(f"{asked}: {encoded} needs a value for each key column: {', '.join(order.names)}")
-    # Encode it again: Spark would misread text that only Python accepts, such as 1_000.
-    return cast("EncodedPosition", order.encode(decoded))

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.epoch.changed_query import settings_for
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, NotFinishedError, VersionGoneError
+from airflow_backfill_provider.core.job.cut_over import CutOverKind
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
@@ -27,30 +28,27 @@ from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.state.store import BackfillStore
 
 
-def give_up_successor(store: BackfillStore, *, requested_by: str, clock: Clock = utc_now) -> bool:
+def give_up_successor(store: BackfillStore, *, requested_by: str, clock: Clock = utc_now) -> CutOverKind | None:
     """
     End a rebuild that grows beside the view, and delete its tables, or a change that waits for an approval.
 
     The view stays as it is.
 
-    :returns: whether there was one.
+    :returns: what it was; ``None`` if there was neither.
     """
-
-    def has_one(settings: JobSettings) -> bool:
-        return settings.successor is not None or settings.proposed is not None
-
-    if not has_one(store.settings()):
-        return False
+    found = _under_way(store.settings())
+    if found is None:
+        return None
 
     def change(settings: JobSettings) -> JobSettings | None:
-        if not has_one(settings):
+        if _under_way(settings) is None:
             return None
         asked: dict[str, Any] = {"requested_by": requested_by, "requested_at": clock()}
         return settings.changed(SettingsChange.REVERT, **asked, successor=None, proposed=None)
 
     store.change_settings(change)
     delete_unused(store)
-    return True
+    return found
 
 
 def put_back(
@@ -111,6 +109,12 @@ def put_back(
     creation.ensure_tables(store, follower, engine())
     delete_unused(store)
     return follower
+
+
+def _under_way(settings: JobSettings) -> CutOverKind | None:
+    if settings.proposed is not None:
+        return CutOverKind.CHANGE
+    return None if settings.successor is None else CutOverKind.REBUILD
 
 
 def _former(history: Sequence[JobSettings]) -> JobSettings:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier, decoded
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, RowNotTraceableError, StateLayoutError
-from airflow_backfill_provider.core.job.restriction import encoded_key
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, RowNotTraceableError
+from airflow_backfill_provider.core.job.named_key import whole_key
 from airflow_backfill_provider.core.scan.keys import EncodedPosition, KeyField, KeyOrder, Position
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.status.row_answer import Reason, RowAnswer, WrittenRow
@@ -62,7 +62,7 @@ def why(backfill: Backfill, key: object, *, finder: Callable[[], RowFinder] | No
     :raises RowNotTraceableError: if the answer takes Spark, with what it costs.
     :raises BackfillError: if a table cannot be read.
     """
-    backfill.settings()  # refuses the control tables of another job
+    backfill.require_ours()
     settings = backfill.store.settings_of_view()
     query = resolved_query_of(settings)
     units = query.units(settings, by_key=False)
@@ -71,18 +71,8 @@ def why(backfill: Backfill, key: object, *, finder: Callable[[], RowFinder] | No
             f"why: the view of job {settings.job['name']} has no columns that identify a row; all of its rows are as "
             "of the last epoch"
         )
-    return _Question(backfill, settings, query, units, _key_of(key, units.order), finder).answer()
-
-
-def _key_of(key: object, order: KeyOrder) -> Position:
-    encoded = encoded_key(key)
-    try:
-        position = order.decode(encoded)
-    except StateLayoutError as error:
-        raise InvalidJobError(f"why: {list(encoded)} identifies no row of the view: {error}") from None
-    if position is None or len(position) != len(order.fields):
-        raise InvalidJobError(f"why: {list(encoded)} needs a value for each of {', '.join(order.names)}")
-    return position
+    wanted = whole_key(key, units.order, "key of the view", "why")
+    return _Question(backfill, settings, query, units, wanted, finder).answer()
 
 
 @dataclass(frozen=True)

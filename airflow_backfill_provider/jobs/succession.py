@@ -19,6 +19,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from airflow_backfill_provider.core.clock import Clock, utc_now
+from airflow_backfill_provider.core.epoch.approvals import is_released
+from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange, initial_settings_of
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
@@ -30,7 +32,6 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.progress import BackfillState
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.adoption import AdoptingEngine
-from airflow_backfill_provider.jobs.cut_over import is_released
 from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
 from airflow_backfill_provider.jobs.successor_tables import delete_unused, store_of
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -167,20 +168,17 @@ def hand_over(
     if successor is None:
         return False
     theirs = store_of(successor, store)
-    if not theirs.created() or not is_released(store, settings):
+    if not theirs.created():
         return False
     grown = theirs.settings()
+    if not is_released(settings, grown.incarnation):
+        return False
     newest = theirs.newest_barrier(grown)
     commit = None if newest is None else theirs.commit_of(newest.epoch)
     if newest is None or commit is None or not commit.completed:
         return False
-    # Offsets of two tables cannot be compared. If the upstream was replaced, no epoch keeps the served view fresh.
-    if grown.upstream.table_id == settings.upstream.table_id and newest.upstream.to_offset < served:
+    if not _is_as_new(grown, newest, settings, served, others):
         return False
-    for name, at in others.items():
-        is_same = name in grown.others and grown.others[name].table_id == settings.others[name].table_id
-        if is_same and newest.window(name).to_offset < at:
-            return False
     location = str(successor.growing["materialized_view"])
     written = commit.view_version
     if written is None:
@@ -202,6 +200,27 @@ def hand_over(
         now=now,
     )
     return succeed(store, settings, follower, theirs.state())
+
+
+def _is_as_new(
+    grown: JobSettings, newest: Barrier, settings: JobSettings, served: Offset, others: Mapping[str, Offset]
+) -> bool:
+    """
+    Return whether a successor's view has what the served one has of each upstream.
+
+    Offsets of two tables cannot be compared. If an upstream was replaced, no epoch keeps the served view fresh.
+
+    :param grown: the settings of the successor.
+    :param newest: its newest barrier.
+    :param settings: those of the job whose view is served, and so are the offsets.
+    """
+    if grown.upstream.table_id == settings.upstream.table_id and newest.upstream.to_offset < served:
+        return False
+    for name, at in others.items():
+        is_same = name in grown.others and grown.others[name].table_id == settings.others[name].table_id
+        if is_same and newest.window(name).to_offset < at:
+            return False
+    return True
 
 
 def following(

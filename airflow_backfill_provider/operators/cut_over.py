@@ -95,6 +95,6 @@ def _why_not_asked(backfill: Backfill) -> str:
     waiting = waiting_of(backfill.store, backfill.settings())
     if waiting is None:
         return f"nothing of job {backfill.job.name} waits for an approval"
-    if waiting.since is None:
+    if waiting.ready_since() is None:
         return f"{waiting.subject.kind.words} of job {backfill.job.name} is not complete yet"
     return ""

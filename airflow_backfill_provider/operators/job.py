@@ -118,9 +118,8 @@ class RevertBackfillOperator(SparkBackfillOperator):
 
         with self.opened() as backfill:
             before = backfill.settings()
-            if give_up_successor(backfill.store, requested_by=str(requester_of(context))):
-                what = "rebuild" if before.proposed is None else "change"
-                self.log.info("the %s of job %s is given up; its view stays as it is", what, backfill.job.name)
+            if given_up := give_up_successor(backfill.store, requested_by=str(requester_of(context))):
+                self.log.info("the %s of job %s is given up; its view stays as it is", given_up, backfill.job.name)
             else:
                 submit(self, backfill, "revert", context)
                 self.log.info("the view of job %s is that from before settings %d", backfill.job.name, before.sequence)

@@ -39,8 +39,7 @@ class _MutationOperator(BackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the settings."""
         with self.opened() as backfill:
-            # The definition may have been edited since the creation, but must still be of the same job.
-            backfill.settings()
+            backfill.require_ours()
             settings = self.mutate(backfill.store, str(requester_of(context)))
         self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
         return settings_summary(settings)

@@ -89,7 +89,7 @@ class _MutatedJob:
     def change(self) -> dict[str, Any]:
         """The arguments of every mutation."""
         backfill = self.observed.backfill
-        backfill.settings()
+        backfill.require_ours()
         return {"store": backfill.store, "requested_by": self.requested_by}
 
     def row(self) -> JobRow:

@@ -169,7 +169,7 @@ def _watch_of(backfill: Backfill) -> VersionsWatch:
 
 def _read(backfill: Backfill) -> ReadBackfill | None:
     try:
-        backfill.settings()
+        backfill.require_ours()
     except JobNotCreatedError:
         return None
     return backfill.read()

@@ -13,8 +13,8 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier, PinnedMutation
 from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.epoch.unit_work import UnitWork
+from airflow_backfill_provider.core.job.named_key import key_from_text
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
-from airflow_backfill_provider.core.job.restriction import key_from_text
 from airflow_backfill_provider.core.status.difference_text import difference_lines, key_line, left_out
 from airflow_backfill_provider.core.status.job_condition import JobCondition
 from airflow_backfill_provider.core.status.job_status import JobSummary

@@ -42,11 +42,7 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
         (``spark.hadoop.fs.…``) take precedence.
     :raises StorageOptionsError: if Spark cannot use one of them.
     """
-    # Spark logs every refused query with the JVM's stack; the raised error has the cause in one line.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    # It tells of each thread whose connection it closes.
-    logging.getLogger("py4j.clientserver").setLevel(logging.WARNING)
+    quiet_libraries()
     if (java := _java(spark)) is not None:
         _keep_java_classes(java)
     pin_settings(spark)
@@ -54,6 +50,15 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
         if spark.conf.get(f"spark.hadoop.{name}", None) is None:
             spark.conf.set(name, value)
     return spark
+
+
+def quiet_libraries() -> None:
+    """Keep out of this process's log what Spark's libraries say of each call."""
+    # Spark logs every refused query with the JVM's stack; the raised error has the cause in one line.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # It tells of each thread whose connection it closes.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def _java(spark: SparkSession) -> Any:

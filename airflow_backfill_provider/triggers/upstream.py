@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
+from airflow_backfill_provider.core.epoch.approvals import is_released
 from airflow_backfill_provider.core.epoch.demand import Demand, demand_of
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
@@ -214,24 +215,20 @@ class _JobWatch:
         settings, newest, commit = self._progress.get(self._tables.latest(), self._read)
         replaced = "" if newest is None else self._replacement_error(_window_of(newest, self._other), latest)
         own = demand_of(settings, newest, commit, latest.offset, replaced=replaced, other=self._other)
-        if own is not None or settings is None or settings.successor is None:
+        if own is not None or settings is None:
             return own
-        return self._demand_of_successor(latest.offset)
+        successor = self._backfill.successor_by(settings)
+        return None if successor is None else self._demand_of_successor(settings, successor, latest.offset)
 
-    def _demand_of_successor(self, latest: Offset) -> Demand | None:
+    def _demand_of_successor(self, settings: JobSettings, successor: Backfill, latest: Offset) -> Demand | None:
         """Return why the rebuild that grows beside the view needs an epoch, or the job one to let it take its place."""
-        from airflow_backfill_provider.jobs.cut_over import is_released
-
-        successor = self._backfill.successor
-        if successor is None:
-            return None
-        settings, newest, commit = _progress_of(successor)
-        found = demand_of(settings, newest, commit, latest, other=self._other)
+        grown, newest, commit = _progress_of(successor)
+        found = demand_of(grown, newest, commit, latest, other=self._other)
         if found is not None:
             return Demand((successor.job.state, found.key), f"a rebuild grows beside the view: {found.reason}")
-        if commit is not None and commit.completed and is_released(self._backfill.store, self._backfill.settings()):
-            return Demand((successor.job.state, "handover"), "the rebuild is finished and can take the view's place")
-        return None
+        if grown is None or commit is None or not commit.completed or not is_released(settings, grown.incarnation):
+            return None
+        return Demand((successor.job.state, "handover"), "the rebuild is finished and can take the view's place")
 
     def _replacement_error(self, reached: UpstreamWindow, latest: UpstreamCommit) -> str:
         """Return the text of the error if the upstream is not the one that the job has read; otherwise empty."""

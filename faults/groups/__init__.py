@@ -8,20 +8,16 @@ the queries must be refused, and the refusal must name what they are refused for
 
 from __future__ import annotations
 
-import random
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from faults.campaign import RIGHT, Campaign, Outcome, Play
+from faults.campaign import RIGHT, Campaign, Outcome
+from faults.drawn_cases import drawn_cases
 from faults.groups.case import GroupsCase, a_case
 from faults.groups.playing import Game
-from faults.spark import spark_session
-from faults.table_shapes import case_folder
 
 
 def play(case: GroupsCase, spark: SparkSession, folder: Path) -> Outcome:
@@ -34,28 +30,12 @@ def play(case: GroupsCase, spark: SparkSession, folder: Path) -> Outcome:
     return Outcome(result, sum(job.checks for job in game.jobs), f"{counts} | {case.summary()}")
 
 
-@contextmanager
-def _stage() -> Iterator[Play]:
-    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
-
-        def play_one(number: int, random: random.Random) -> Outcome:
-            case = a_case(random)
-            try:
-                with case_folder(Path(root), number, spark) as folder:
-                    return play(case, spark, folder)
-            except Exception as error:
-                error.add_note(f"drawn: {case.summary()}")
-                raise
-
-        yield play_one
-
-
 CAMPAIGN = Campaign(
     name="groups",
     about="queries of groups from a grammar over tables of all types; after each epoch the view is the query",
     quick=200,
     full=2_000,
     checks="epochs",
-    stage=_stage,
+    stage=partial(drawn_cases, a_case, play, GroupsCase.summary),
     processes=2,
 )

@@ -8,19 +8,15 @@ the epoch pinned. A query of the grammar must be accepted.
 
 from __future__ import annotations
 
-import random
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from faults.campaign import Campaign, Outcome, Play
+from faults.campaign import Campaign, Outcome
+from faults.drawn_cases import drawn_cases
 from faults.joins.case import JoinsCase, a_case
 from faults.joins.playing import Game
-from faults.spark import spark_session
-from faults.table_shapes import case_folder
 
 
 def play(case: JoinsCase, spark: SparkSession, folder: Path) -> Outcome:
@@ -32,27 +28,11 @@ def play(case: JoinsCase, spark: SparkSession, folder: Path) -> Outcome:
     return Outcome(checks=game.job.checks, about=f"{twice} | {happened} | {case.summary()}")
 
 
-@contextmanager
-def _stage() -> Iterator[Play]:
-    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
-
-        def play_one(number: int, random: random.Random) -> Outcome:
-            case = a_case(random)
-            try:
-                with case_folder(Path(root), number, spark) as folder:
-                    return play(case, spark, folder)
-            except Exception as error:
-                error.add_note(f"drawn: {case.summary()}")
-                raise
-
-        yield play_one
-
-
 CAMPAIGN = Campaign(
     name="joins",
     about="queries over several tables that all change; after each epoch the view is the query over pinned versions",
     quick=200,
     full=2_000,
     checks="epochs",
-    stage=_stage,
+    stage=partial(drawn_cases, a_case, play, JoinsCase.summary),
 )

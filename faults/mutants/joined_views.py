@@ -9,7 +9,6 @@ _STAR = f"{_VIEWS}::test_a_star_follows_every_table_through_crashes_duplicates_a
 _WIDE = f"{_VIEWS}::test_a_view_of_a_join_is_true_while_its_history_is_read_and_after[wide-no_shuffle-1]"
 _CHANGES = "airflow_backfill_provider/engine/other_changes.py"
 _FOUND = "airflow_backfill_provider/shapes/joined/affected_rows.py"
-_QUERY = "airflow_backfill_provider/shapes/joined/join_query.py"
 _READ = "other.rows.changes(window.from_offset, window.to_offset)"
 
 MUTANTS = (
@@ -101,10 +100,10 @@ MUTANTS = (
         name="affected-leads-in-every-role",
         breaks="An affected order finds no parent that is not affected itself.",
         invariant="I1",
-        file=_QUERY,
+        file="airflow_backfill_provider/shapes/joined/over_branches.py",
         old="return self.resolution.render(self.names(lead, others))",
-        new="leads = self.tree.lead.relation\n        return self.resolution.render("
-        "lambda place: lead if place.relation == leads else others[place.relation])",
+        new="return self.resolution.render("
+        "lambda place: lead if place.relation == self.lead else others[place.relation])",
         killers=(_WIDE,),
         spark=True,
     ),

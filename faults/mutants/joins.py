@@ -109,4 +109,13 @@ MUTANTS = (
         new="if False:",
         killers=(f"{JOIN_COLUMNS}::test_only_columns_that_a_query_may_name_are_read",),
     ),
+    Mutant(
+        name="first-relation-leads-as-well",
+        breaks="A job that says which relation leads reads the history of the first one in FROM, too.",
+        invariant="I6",
+        file="airflow_backfill_provider/core/kinds.py",
+        old="if len(leads) == 1:",
+        new="if False:",
+        killers=(f"{JOIN_QUERIES}::test_a_job_of_a_join_has_one_lead_also_if_it_is_not_the_first_relation",),
+    ),
 )

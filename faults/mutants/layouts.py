@@ -51,7 +51,7 @@ MUTANTS = (
         breaks="A checkpoint of a clustered view may be without its clustering, or never comes.",
         invariant="I6",
         file="airflow_backfill_provider/lake/log/added_files.py",
-        old="if found is None or found.for_deltalake or (table.version() + 1) % found.checkpoint_interval:",
+        old="if found.for_deltalake or (table.version() + 1) % found.checkpoint_interval:",
         new="if True:",
         killers=(f"{ADDED_FILES}::test_a_clustered_table_whose_next_version_is_to_have_a_checkpoint_is_left_to_delta",),
     ),

@@ -18,12 +18,12 @@ MUTANTS = (
         killers=(f"{REPLACED_ROWS}::test_rows_that_were_hidden_before_stay_hidden",),
     ),
     Mutant(
-        name="commit-replaced",
-        breaks="The commit of another writer at the same version is lost.",
+        name="rows-replaced-where-they-are-no-longer",
+        breaks="Another commit moves rows, and others go that now lie at their places.",
         invariant="I1",
-        file="airflow_backfill_provider/lake/log/own_commits.py",
-        old='os.link(staged, log / f"{version:020d}.json")',
-        new='staged.replace(log / f"{version:020d}.json")',
+        file=_FILE,
+        old="committed = _commit(location, version + 1, actions)",
+        new="committed = _commit(location, DeltaTable(location).version() + 1, actions)",
         killers=(f"{REPLACED_ROWS}::test_another_commit_at_the_last_moment_wins",),
     ),
     Mutant(

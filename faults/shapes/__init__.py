@@ -8,33 +8,21 @@ is justified.
 
 from __future__ import annotations
 
-import random
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from faults.campaign import Campaign, Outcome, Play
+from pyspark.sql import SparkSession
+
+from faults.campaign import Campaign, Outcome
+from faults.drawn_cases import drawn_cases
+from faults.shapes.case import Case
 from faults.shapes.drawing import a_case
 from faults.shapes.playing import Game
-from faults.spark import spark_session
-from faults.table_shapes import case_folder
 
 
-@contextmanager
-def _stage() -> Iterator[Play]:
-    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
-
-        def play(number: int, random: random.Random) -> Outcome:
-            case = a_case(random)
-            try:
-                with case_folder(Path(root), number, spark) as folder:
-                    return Game(case, spark, folder).play()
-            except Exception as error:
-                error.add_note(f"drawn: {case.as_json()}")
-                raise
-
-        yield play
+def play(case: Case, spark: SparkSession, folder: Path) -> Outcome:
+    """Play a case to its end."""
+    return Game(case, spark, folder).play()
 
 
 CAMPAIGN = Campaign(
@@ -43,6 +31,6 @@ CAMPAIGN = Campaign(
     quick=500,
     full=10_000,
     checks="epochs",
-    stage=_stage,
+    stage=partial(drawn_cases, a_case, play, Case.as_json),
     processes=2,
 )

@@ -160,6 +160,7 @@ def job(lake: Path, spark_remote: str) -> Job:
     return job
 
 
+@pytest.mark.exhaustive
 def test_a_backfill_from_plan_to_verify(job):
     before = job.everything()
     assert "in about 4 epochs" in job.done("plan")

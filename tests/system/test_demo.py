@@ -185,6 +185,17 @@ def test_a_star_whose_tables_all_change_equals_its_query(start_demo, tmp_path):
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
+def test_a_column_is_added_seen_and_approved_while_the_writer_goes_on(start_demo, tmp_path):
+    demo = start_demo("demo", "--change")
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("waits for an approval", "only one side has: items", "It is approved", "equal: the view has"):
+        assert part in out
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
 def test_the_demo_over_kafka_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     demo = start_demo("demo.source")
     out, err = demo.communicate()

@@ -274,6 +274,7 @@ def test_the_tab_of_a_dag_has_its_backfill_and_says_so_if_there_is_none(visit):
     expect(page.get_by_role("heading", name="This DAG has no backfill")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
     begun = {"logical_date": None, "dag_run_id": "by_hand+1"}
     triggered = site.call("POST", "/api/v2/dags/refresh_watched/dagRuns", begun)

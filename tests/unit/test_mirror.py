@@ -168,6 +168,8 @@ WITHOUT = {
     "engine/tables.py": on_spark("test_giving_up"),
     "jobs/strategy_tables.py": on_postgres("test_beginnings"),
     "spark/mergeable_columns.py": on_spark("test_bad_input"),
+    "shapes/view_checks.py": on_spark("test_lasting_values"),
+    "shapes/leads_writer.py": on_spark("test_unions"),
     "shapes/full/writer.py": on_spark("test_full_refresh"),
     "shapes/group/grouped_rows.py": on_spark("test_groups"),
     "shapes/group/repair.py": on_spark("test_groups"),

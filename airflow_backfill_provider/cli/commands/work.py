@@ -252,10 +252,9 @@ def revert(
     from airflow_backfill_provider.cli.spark import LazySpark
     from airflow_backfill_provider.jobs.revert import give_up_successor, put_back
 
-    backfill, before = created_job(job)
-    given_up = "the change is given up" if before.proposed is not None else "the rebuild is given up"
-    if give_up_successor(backfill.store, requested_by=user()):
-        typer.echo(f"{backfill.job.name}: {given_up}; its view stays as it is")
+    backfill, _ = created_job(job)
+    if given_up := give_up_successor(backfill.store, requested_by=user()):
+        typer.echo(f"{backfill.job.name}: the {given_up} is given up; its view stays as it is")
         return
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
         put_back(backfill.store, engine=spark, requested_by=user(), discard_history=discard_history)

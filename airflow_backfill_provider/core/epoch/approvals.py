@@ -49,6 +49,17 @@ def rebuild_of(settings: JobSettings, incarnation: str) -> CutOverSubject | None
     return CutOverSubject.of(CutOverKind.REBUILD, incarnation, job.definition())
 
 
+def is_released(settings: JobSettings, incarnation: str) -> bool:
+    """
+    Return whether the rebuild beside a view may take its place, as far as approvals go.
+
+    :param settings: the settings of the job whose view is served.
+    :param incarnation: the incarnation of the rebuild.
+    """
+    subject = rebuild_of(settings, incarnation)
+    return subject is None or is_approved(settings, subject)
+
+
 def change_of(settings: JobSettings) -> CutOverSubject | None:
     """Return the changed query that goes live once it is approved; ``None`` if there is none."""
     if settings.proposed is None:

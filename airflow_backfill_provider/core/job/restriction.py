@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr, field_validator
 
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.named_key import encoded_key
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
 
 
@@ -43,40 +41,3 @@ class Restriction(BaseModel):
 
     vnodes: tuple[StrictInt | StrictStr, ...] = ()
     keys: KeyBounds = KeyBounds()
-
-
-def key_from_text(text: str) -> object:
-    """
-    Read a key as people type it: a JSON list with a value for each column, or a single value.
-
-    :raises InvalidJobError: if the text begins like a JSON list, but is not one.
-    """
-    if not text.lstrip().startswith("["):
-        return text
-    try:
-        key: object = json.loads(text, parse_float=str)
-    except ValueError:
-        raise InvalidJobError(f"key: {text!r} is not a JSON list") from None
-    return key
-
-
-def encoded_key(value: Any) -> EncodedPosition:
-    """
-    Return a key as text, one value per column. Types are checked later, when the upstream's schema is known.
-
-    :param value: a list of values from YAML, JSON or Python, or the single value of a one-column key.
-    """
-    return tuple(_encoded_value(item) for item in (value if isinstance(value, list | tuple) else [value]))
-
-
-def _encoded_value(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dt.datetime):
-        instant = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return instant.isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
-    return value.isoformat() if isinstance(value, dt.date) else str(value)

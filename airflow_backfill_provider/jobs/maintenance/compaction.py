@@ -13,11 +13,10 @@ from typing import Protocol
 
 from airflow_backfill_provider.core.epoch.engine import Exclusive
 from airflow_backfill_provider.core.epoch.settings import JobSettings
-from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.status.compaction import CompactionPlan, CompactionPolicy, plan_compaction
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.lake.tables.table_files import table_files
-from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.lake.tables.view_identity import require_view
 from airflow_backfill_provider.strategies import KINDS
 
 
@@ -58,14 +57,8 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     :raises MaterializedViewError: if the job's view is missing or replaced.
     """
     settings = backfill.settings()
-    identity = ViewIdentity.of(settings)
-    path = settings.definition.view_location
-    if view_identity(path, backfill.storage_options) != identity:
-        raise MaterializedViewError(
-            f"materialized_view: {path} does not hold the view of job {identity.job}; it was dropped, replaced or "
-            "never created: run the job, or rebuild it"
-        )
-    stored = table_files(path, backfill.storage_options)
+    require_view(settings, backfill.storage_options)
+    stored = table_files(settings.definition.view_location, backfill.storage_options)
     return JobCompaction(
         view=plan_compaction(stored.files, policy, target=policy.target_file_size or stored.target_file_size),
         own_tables=_look_at_own_tables(backfill, settings, policy),

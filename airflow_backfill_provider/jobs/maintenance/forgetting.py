@@ -13,9 +13,9 @@ from typing import Protocol
 from airflow_backfill_provider.core.epoch.engine import Exclusive
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.named_key import encoded_whole_key
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.mutations import encoded_unit
 
 
 class Forgetter(Exclusive, Protocol):
@@ -42,7 +42,7 @@ def forget_keys(backfill: Backfill, keys: Iterable[object], *, engine: Callable[
             f"forget: the view of job {settings.job['name']} keeps no former rows; a row that the upstream removes "
             "goes with the next epoch"
         )
-    chosen = [encoded_unit(key, settings.key_order, "key of the upstream", "forget") for key in keys]
+    chosen = [encoded_whole_key(key, settings.key_order, "key of the upstream", "forget") for key in keys]
     eraser = engine()
     with eraser.exclusive(backfill.job.state):
         # Another process may have rebuilt the job while this one waited for its turn.

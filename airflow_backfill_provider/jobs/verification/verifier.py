@@ -357,7 +357,7 @@ def _newest_commit(backfill: Backfill) -> EpochCommit | None:
 
 
 def _compare(backfill: Backfill, pinned: PinnedVerification, vnodes: VnodeRange, engine: Comparer) -> ComparedVnodes:
-    backfill.settings()  # refuses the control tables of another job
+    backfill.require_ours()
     barrier = backfill.store.pinned(pinned.epoch)
     settings = backfill.store.settings_for(barrier)
     if settings.incarnation != pinned.incarnation:

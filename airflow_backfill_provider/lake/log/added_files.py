@@ -14,7 +14,8 @@ from deltalake.transaction import AddAction, RemoveAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError
-from airflow_backfill_provider.lake.log.own_commits import commit_append
+from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.log.own_commits import commit_append, has_links
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable, plain_table
 from airflow_backfill_provider.lake.log.written_statistics import statistics_of
 from airflow_backfill_provider.lake.store.bucket_options import options_of
@@ -44,6 +45,7 @@ def open_plain(location: str, storage_options: Mapping[str, str] | None = None) 
     """
     Return what adding files to a table needs; ``None`` if there is no table, or it is not plain.
 
+    In a file system without hard links no table counts as plain, because only Delta's own writer can commit there.
     To some tables deltalake writes neither commits nor checkpoints that have all. Of these, one whose next version is
     to have a checkpoint does not count as plain, so that Delta's own writer makes the commit, and then the checkpoint.
 
@@ -53,7 +55,9 @@ def open_plain(location: str, storage_options: Mapping[str, str] | None = None) 
         with storage_errors(location):
             table = DeltaTable(location, storage_options=options_of(location, storage_options))
             found = plain_table(table)
-            if found is None or found.for_deltalake or (table.version() + 1) % found.checkpoint_interval:
+            if found is None or (is_local(location) and not has_links(location)):
+                return None
+            if found.for_deltalake or (table.version() + 1) % found.checkpoint_interval:
                 return found
             return None
     except DeltaError:

@@ -24,6 +24,25 @@ ENGINE = "airflow-backfill-provider"
 """What a commit of this package names as its writer."""
 
 
+def has_links(location: str) -> bool:
+    """
+    Return whether a version of a local table can be taken by a hard link, which never replaces a file.
+
+    Some file systems have no links. Neither this package nor deltalake can commit there; Delta's own writer can.
+    """
+    log = Path(location, LOG)
+    file, link = (log / f".{uuid.uuid4()}.tmp" for _ in range(2))
+    try:
+        file.touch(exist_ok=False)
+        os.link(file, link)
+    except OSError:
+        return False
+    finally:
+        for made in (file, link):
+            made.unlink(missing_ok=True)
+    return True
+
+
 def commit_append(
     location: str, version: int, files: Iterable[AddAction], *, transaction: tuple[str, int], user_metadata: str
 ) -> None:
@@ -72,7 +91,7 @@ def write_commit(location: str, version: int, lines: Iterable[Mapping[str, objec
     :param version: the version, which must be the one after the newest.
     :param lines: the entries of the log.
     :raises CommitFailedError: if the table has the version already.
-    :raises StorageUnavailableError: if its storage does not answer, or has no links.
+    :raises StorageUnavailableError: if its storage does not answer, or has no links; see :func:`has_links`.
     """
     log = Path(location, LOG)
     staged = log / f".{uuid.uuid4()}.tmp"

@@ -11,7 +11,6 @@ commit lies between, neither one of the same transaction nor one that moves the 
 
 from __future__ import annotations
 
-import errno
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.errors import EpochFailedError, StorageUnavailableError
+from airflow_backfill_provider.core.errors import EpochFailedError
 from airflow_backfill_provider.core.scan.decimals import digits_of
 from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
@@ -39,9 +38,6 @@ from airflow_backfill_provider.lake.log.written_statistics import statistics_of
 from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
 
 _CHANGE_FOLDER, _CHANGE_TYPE = "_change_data", "_change_type"
-
-_NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-"""The errors of a link on a file system that has none."""
 
 _MOST_HIDDEN = 1_000_000
 """The most hidden rows of a file that are read into memory."""
@@ -285,13 +281,9 @@ def _arrow_type(kind: str) -> pa.DataType:
 
 
 def _commit(location: str, version: int, actions: list[Action]) -> bool:
-    """Write a commit, unless there is one of this version, or the file system cannot tell."""
+    """Write a commit, unless there is one of this version."""
     try:
         write_commit(location, version, actions)
     except CommitFailedError:
         return False
-    except StorageUnavailableError as error:
-        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_LINK:
-            return False
-        raise
     return True

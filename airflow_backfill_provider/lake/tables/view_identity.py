@@ -82,6 +82,22 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
     return None if properties is None else identity_of_view(path, properties)
 
 
+def require_view(settings: JobSettings, storage_options: Mapping[str, str] | None = None) -> ViewIdentity:
+    """
+    Refuse to work on the files of a job's view if the table at its path is not that view.
+
+    :returns: the view's identity.
+    :raises MaterializedViewError: if the view is missing or replaced.
+    """
+    path, ours = settings.definition.view_location, ViewIdentity.of(settings)
+    if view_identity(path, storage_options) != ours:
+        raise MaterializedViewError(
+            f"materialized_view: {path} does not hold the view of job {ours.job}; it was dropped, replaced or never "
+            "created: run the job, or rebuild it"
+        )
+    return ours
+
+
 def identity_of_view(path: str, properties: Mapping[str, str]) -> ViewIdentity:
     """
     Return the job and the incarnation of the view at a path, by its properties.

@@ -17,12 +17,9 @@ from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.full.query import FullQuery
 from airflow_backfill_provider.shapes.full.several_query import FullQueryOverSeveral
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts
-from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.lasting_values import require_lasting_values
-from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
+from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
-from airflow_backfill_provider.spark.view_columns import require_columns
 from airflow_backfill_provider.spark.whole_view import replace_view
 
 
@@ -40,15 +37,11 @@ class FullWriter(ViewWriter):
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that do not last."""
-        context = self._context
-        schema = context.without_rows().schema
-        named = {*self._rows.names}.union(*(other.names for other in context.others.values()))
-        require_columns(schema, table_properties, {*self._query.words, *(name.lower() for name in named)})
-        require_mergeable(context.spark, schema, table_properties)
+        schema = self.schema()
+        require_possible_columns(self._context, schema, table_properties, self._query.words)
         if self._query.aggregates:
             require_exact_texts(schema)
-        used = rows.select(*map(column, self._rows.columns))
-        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
+        require_lasting(self._context, rows)
 
     def schema(self) -> StructType:
         """Return the view's columns."""

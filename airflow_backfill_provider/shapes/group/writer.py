@@ -14,7 +14,6 @@ from airflow_backfill_provider.core.epoch.unit_work import WHOLE, UnitWork
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import ViewWriter
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
@@ -22,19 +21,18 @@ from airflow_backfill_provider.shapes.group.grouped_rows import GroupInput
 from airflow_backfill_provider.shapes.group.repair import units_to_repair
 from airflow_backfill_provider.shapes.group.slices import Slices
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts, require_unit_types
+from airflow_backfill_provider.shapes.leads_writer import LeadsWriter
+from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.lasting_values import require_lasting_values
-from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
-from airflow_backfill_provider.spark.view_columns import require_columns
 from airflow_backfill_provider.spark.whole_view import replace_view
 
 logger = logging.getLogger(__name__)
 
 
-class SliceWriter(ViewWriter):
+class SliceWriter(LeadsWriter):
     """
     Writes one job's view.
 
@@ -54,16 +52,13 @@ class SliceWriter(ViewWriter):
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, units that cannot be told apart, and values that do not last."""
-        context, result = self._context, self._rows.empty().groups()
-        names = (*context.query.upstream_names, *self._slices.outputs)
-        written = {*self._query.words, *(name.lower() for name in names)}
-        require_columns(result.schema, table_properties, written)
-        require_mergeable(context.spark, result.schema, table_properties)
+        result = self._rows.empty().groups()
+        named = (*self._query.words, *self._slices.outputs)
+        require_possible_columns(self._context, result.schema, table_properties, named)
         require_unit_types(result.schema, self._slices.outputs)
         if self._query.aggregates:
             require_exact_texts(result.schema)
-        used = rows.select(*map(column, context.job_rows.columns))
-        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
+        require_lasting(self._context, rows)
         if bool(result.limit(1).count()) is not self._query.is_global:
             raise InvalidJobError(
                 "query: Spark groups its rows otherwise than its text shows; write GROUP BY with the columns' names"
@@ -100,12 +95,6 @@ class SliceWriter(ViewWriter):
         with self._rows.images(changes, barrier) as images:
             return self._replace(self._slices.touched(images), CHANGES, identity, barrier)
 
-    def write_part(
-        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
-        """Append the groups of a part of history, each whole."""
-        self.write_part_of_leads(rows, {}, part, identity, barrier, since=since)
-
     def write_part_of_leads(
         self,
         rows: DataFrame,
@@ -116,7 +105,7 @@ class SliceWriter(ViewWriter):
         *,
         since: TableVersions | None,
     ) -> None:
-        """Append the groups of a part of the history of several upstreams, each whole."""
+        """Append the groups of a part of history, each whole."""
         del since
         groups = self._rows.chunk(without_pushdown(rows), further, part, barrier).groups()
         if self._query.is_global and barrier.read_before:

@@ -60,10 +60,6 @@ class JoinQuery(QueryOverBranches):
         """The view's columns that hold the key of the lead, hidden or not, in the order of the key."""
         return self.row_columns.unit
 
-    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
-        """Return the query over other relations, with the hidden columns of keys added."""
-        return self.resolution.render(self.names(lead, others))
-
     def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
         """Return how many rows of the lead a changed row of each upstream touches in the roles below the lead."""
         return spreads(self.tree, rows, most)

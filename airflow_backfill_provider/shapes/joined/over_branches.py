@@ -95,6 +95,10 @@ class QueryOverBranches(QueryOverSeveral):
         trees = zip(found.trees, found.affected, strict=True)
         return tuple(plan for tree, plan in trees if tree.lead.relation == lead)
 
+    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
+        """Return the query over other relations, with the view's hidden columns added."""
+        return self.resolution.render(self.names(lead, others))
+
     def names(self, lead: str, others: Mapping[str, str]) -> Names:
         """
         Return the relation to read at each place of the query.

@@ -18,13 +18,11 @@ from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.joined.changed_leads import AffectedLeads, affected_leads, changed_leads
 from airflow_backfill_provider.shapes.joined.join_query import JoinQuery
 from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to_write
+from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.lasting_values import require_lasting_values
-from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
-from airflow_backfill_provider.spark.view_columns import require_columns
 from airflow_backfill_provider.spark.whole_view import replace_view
 
 
@@ -47,15 +45,9 @@ class JoinWriter(ViewWriter):
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that depend on the day."""
-        context, query = self._context, self._query
-        result = context.without_rows()
-        written = {*query.parsed.words, *query.row_columns.hidden, *(self._rows.names)}
-        for other in context.others.values():
-            written |= other.names
-        require_columns(result.schema, table_properties, {name.lower() for name in written})
-        require_mergeable(context.spark, result.schema, table_properties)
-        used = rows.select(*map(column, self._rows.columns))
-        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
+        named = (*self._query.parsed.words, *self._query.row_columns.hidden)
+        require_possible_columns(self._context, self.schema(), table_properties, named)
+        require_lasting(self._context, rows)
 
     def schema(self) -> StructType:
         """Return the view's columns."""

@@ -21,9 +21,9 @@ from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
+from airflow_backfill_provider.shapes.view_checks import require_lasting
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.lasting_values import require_lasting_values
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
 from airflow_backfill_provider.spark.partitions import touched_partitions
@@ -54,8 +54,7 @@ class RowWriter(ViewWriter):
         written = self._query.written_names(names) | {name.lower() for name in hidden}
         require_columns(result.schema, table_properties, written)
         require_mergeable(self._context.spark, result.schema, table_properties)
-        used = rows.select(*map(column, self._rows.columns))
-        require_lasting_values(self._context.spark, self._context.query, used)
+        require_lasting(self._context, rows)
         if result.limit(1).count():
             raise InvalidJobError(
                 "query: it returns a row for an empty upstream, so it is an aggregate; remove the aggregate functions"

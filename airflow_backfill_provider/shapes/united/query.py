@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -53,10 +53,6 @@ class UnionQuery(QueryOverBranches):
     def over(self, found: ResolvedQuery, lead: str) -> Self:
         """Return the query resolved over its upstreams."""
         return replace(self, found=found, lead=lead)
-
-    def text_over(self, lead: str, others: Mapping[str, str]) -> str:
-        """Return the query over other relations, with the hidden columns of branches and keys added."""
-        return self.resolution.render(self.names(lead, others))
 
     @property
     def unit_order(self) -> KeyOrder:

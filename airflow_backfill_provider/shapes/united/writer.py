@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.epoch.unit_work import UNIT, WHOLE, UnitWork
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import WriterContext
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.joined.changed_leads import (
     AffectedLeads,
@@ -24,20 +24,19 @@ from airflow_backfill_provider.shapes.joined.changed_leads import (
     changed_leads,
     read_leads,
 )
+from airflow_backfill_provider.shapes.leads_writer import LeadsWriter
 from airflow_backfill_provider.shapes.united.query import UnionQuery
 from airflow_backfill_provider.shapes.united.units import UnionUnits
+from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.job_rows import JobRows
-from airflow_backfill_provider.spark.lasting_values import require_lasting_values
-from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
-from airflow_backfill_provider.spark.view_columns import require_columns
 from airflow_backfill_provider.spark.whole_view import replace_view
 
 
-class UnionWriter(ViewWriter):
+class UnionWriter(LeadsWriter):
     """
     Writes one job's view.
 
@@ -57,15 +56,9 @@ class UnionWriter(ViewWriter):
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse columns that the view cannot have, and values that depend on the day."""
-        context, query = self._context, self._query
-        result = context.without_rows()
-        written = {*query.parsed.words, *query.row_columns.hidden}
-        for read in (*self._leads.values(), *context.others.values()):
-            written |= read.names
-        require_columns(result.schema, table_properties, {name.lower() for name in written})
-        require_mergeable(context.spark, result.schema, table_properties)
-        used = _used(context.job_rows, rows)
-        require_lasting_values(context.spark, context.query, used, context.beside_without_rows())
+        named = (*self._query.parsed.words, *self._query.row_columns.hidden)
+        require_possible_columns(self._context, self.schema(), table_properties, named)
+        require_lasting(self._context, rows)
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -89,12 +82,6 @@ class UnionWriter(ViewWriter):
             looked_up = any(found.are_looked_up for found in affected.values())
             number = self._replace(rows, reduce(DataFrame.unionAll, units), CHANGES, identity, barrier)
             return None if number is None else _work(number, None if looked_up else 0)
-
-    def write_part(
-        self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
-    ) -> None:
-        """Append what the branches give for a part of the history of their only lead."""
-        self.write_part_of_leads(rows, {}, part, identity, barrier, since=since)
 
     def write_part_of_leads(
         self,

@@ -68,6 +68,7 @@ def stages(on_page: ObservedJob) -> set[SplitStage]:
     return {split.stage for split in splits}
 
 
+@pytest.mark.exhaustive
 def test_a_dag_reads_a_topic_with_the_login_of_airflows_connection(
     orders_topic: TopicOrders, about_topic: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:

@@ -66,6 +66,7 @@ def test_chosen_keys_and_changes_of_other_keys_are_one_commit(numbers: Lakehouse
     assert len(writes(numbers, before)) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_repair_dies_before_and_after_its_commit_and_a_zombie_wakes_up(numbers: Lakehouse) -> None:
     """I2, I5: no attempt writes twice, or removes what a later epoch wrote."""
     mutations.repair_job(store=numbers.backfill.store, requested_by="tester", vnodes=["0-3"])

@@ -20,7 +20,6 @@ from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERT
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.succeeding import grow, growing, grown, step
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -110,7 +109,8 @@ def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) 
     served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
 
 
-@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CREATION_COMMIT, exhaustive(CrashPoint.AFTER_CREATION_COMMIT)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT])
 def test_a_process_that_hangs_in_the_handover_changes_nothing_afterwards(served: Lakehouse, point: CrashPoint) -> None:
     """I5: another process hands over meanwhile, and epochs go on."""
     grow(served, query=LATTER)
@@ -155,6 +155,7 @@ def test_the_former_view_comes_back_and_is_kept_fresh(served: Lakehouse) -> None
     served.assert_equals_query(LATTER.replace("upstream", "{upstream}"))
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_that_emptied_the_view_can_be_undone(served: Lakehouse) -> None:
     """Also before its first epoch, and after an unfinished one."""
     served.rebuild(query=LATTER, rate_limit=4)

@@ -118,7 +118,7 @@ def test_every_epoch_has_the_read_groups_as_of_its_own_end(sales: Lakehouse, que
             sales.assert_truth()
         if commit.completed:
             break
-    assert len(commits) > 2
+    assert len(commits) > 1
     change(sales, random, 40)
     sales.finish()
     assert_read_units_are_right(sales, query, units)
@@ -205,12 +205,12 @@ def test_a_repair_beside_a_chunk_mends_read_groups_and_leaves_the_others_to_the_
     sales.create(query=BY_CUSTOMER, strategy="arrangement", visibility="every_epoch", rate_limit=35, vnode_count=4)
     sales.epoch()
     sales.sql("UPDATE {view} SET total = 99")
-    sales.sql("INSERT INTO {view} VALUES ('stray', 1, 1, 1), ('big', 5, 5, 5), (NULL, 6, 6, 6)")
+    sales.sql("INSERT INTO {view} (customer, n) VALUES ('stray', 1), ('big', 5), (NULL, 6)")
     change(sales, Random(1), 2)
     mutations.repair_job(vnodes=["0-3"], store=sales.backfill.store, requested_by="tester")
     sales.epoch()
     assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])
-    sales.sql("INSERT INTO {view} VALUES ('big', 5, 5, 5), (NULL, 6, 6, 6)")
+    sales.sql("INSERT INTO {view} (customer, n) VALUES ('big', 5), (NULL, 6)")
     mutations.repair_job(units=["big", None], store=sales.backfill.store, requested_by="tester")
     sales.finish()
     assert_read_units_are_right(sales, BY_CUSTOMER, ["customer"])

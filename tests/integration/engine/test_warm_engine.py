@@ -40,11 +40,12 @@ from pathlib import Path
 from airflow_backfill_provider.applications.connect import connected, ended_by_sigterm
 from airflow_backfill_provider.core.remote import Remote
 from concurrent.futures import ThreadPoolExecutor
+from tests.warm_engine import keep_busy
 with connected(Remote.parse(sys.argv[1]), what="busy") as connection, ended_by_sigterm(connection.spark):
     connection.spark.range(1).collect()
     print(connection.session.model_dump_json(), flush=True)
     with ThreadPoolExecutor(1) as threads:
-        threads.submit(lambda: connection.spark.range(0, 10**15, 1, 2).selectExpr("sum(id % 7)").collect())
+        threads.submit(keep_busy, connection.spark)
 """
 
 

@@ -72,6 +72,7 @@ def test_records_that_cannot_be_read_become_dead_letters(orders: TopicOfOrders, 
     orders.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_message_of_protobuf_becomes_columns(orders: TopicOfOrders, tmp_path: Path) -> None:
     descriptors = set_of(file_of(message("Order", field("order_id", "int64"), field("amount", "double"))))
     (tmp_path / "shop.desc").write_bytes(descriptors)

@@ -47,6 +47,7 @@ def test_a_login_over_tls(
     assert rows(spark, written) == ["a", "b"]
 
 
+@pytest.mark.exhaustive
 def test_a_certificate_of_the_client(
     kafka: KafkaBroker, written: str, spark: SparkSession, authority: Authority, monkeypatch
 ) -> None:

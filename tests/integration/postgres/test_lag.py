@@ -46,6 +46,7 @@ def assert_as_old_as(status: JobStatus, times: list[dt.datetime]) -> None:
     assert LATER <= dt.timedelta(seconds=status.lag_seconds) <= times[-1] + LATER - times[0]
 
 
+@pytest.mark.exhaustive
 def test_a_view_does_not_lag_behind_a_table_that_did_not_change(finished: Shop) -> None:
     """Whatever the server writes into its log about other tables, and the job itself."""
     finished.run_sql("INSERT INTO others SELECT generate_series(1, 1000)")

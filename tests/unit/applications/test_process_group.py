@@ -12,7 +12,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from airflow_backfill_provider.applications.process_group import end_group
+from airflow_backfill_provider.applications.process_group import end_group, start_group
 from tests.unit.lifeline import HANG_IN_BASH
 
 pytestmark = pytest.mark.slow  # processes of their own
@@ -24,8 +24,7 @@ def start(lifeline: None) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def make(script: str) -> subprocess.Popen[str]:
-        command = ["/bin/bash", "-c", script]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = start_group(["/bin/bash", "-c", script], os.environ)
         started.append(process)
         assert process.stdout is not None
         process.stdout.readline()

@@ -61,6 +61,7 @@ def test_one_machine_takes_jars_from_the_class_path_and_is_tuned(jars):
     assert conf["spark.driver.extraClassPath"] == str(jars / "*")
     assert conf["spark.databricks.delta.snapshotPartitions"] == "1"
     assert conf["spark.sql.inMemoryColumnarStorage.compressed"] == "false"
+    assert conf["spark.buffer.pageSize"] == "4m"
     assert conf["spark.driver.host"] == "127.0.0.1"
     assert conf["spark.sql.warehouse.dir"] == str(private_folder() / "warehouse")
     assert not {"spark.jars", "spark.jars.packages"} & set(conf)

@@ -224,7 +224,7 @@ def test_a_change_is_withdrawn_by_the_definition_in_force_or_by_revert(served):
     change(served, query=query, cut_over="auto")
     assert (served.store.settings().proposed, served.store.settings().job) == (None, former.job)
     change(served)
-    assert revert.give_up_successor(served.store, requested_by="ann")
+    assert revert.give_up_successor(served.store, requested_by="ann") is CutOverKind.CHANGE
     assert served.store.settings().proposed is None
     assert served.store.settings().job == former.job
 

@@ -196,7 +196,7 @@ def test_a_repair_of_keys_needs_a_value_for_each_column(lake):
     composite.orders.add(1, 2)
     composite.create()
     store = composite.store
-    with pytest.raises(InvalidJobError, match="needs a value for each key column: status, id"):
+    with pytest.raises(InvalidJobError, match="needs a value for each of status, id"):
         mutations.repair_job(keys=[["paid"]], store=store, requested_by="x")
     assert len(store.settings_history()) == 1
     assert mutations.repair_job(keys=[["paid", 1]], store=store, requested_by="x").repair.keys == (("paid", "1"),)

@@ -9,6 +9,7 @@ import pytest
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import NotFinishedError, VersionGoneError
+from airflow_backfill_provider.core.job.cut_over import CutOverKind
 from airflow_backfill_provider.jobs import revert
 from tests.builders import PAID
 from tests.unit.jobs.test_succession import grow
@@ -51,7 +52,7 @@ def test_a_rebuild_that_grows_is_given_up(backfilling):
     backfilling.finish()
     protocol.finish_job(store=backfilling.store, requested_by="x")
     grow(backfilling)
-    assert revert.give_up_successor(backfilling.store, requested_by="ann")
+    assert revert.give_up_successor(backfilling.store, requested_by="ann") is CutOverKind.REBUILD
     settings = backfilling.store.settings()
     assert (settings.change, settings.successor, settings.requested_by) == (SettingsChange.REVERT, None, "ann")
-    assert not revert.give_up_successor(backfilling.store, requested_by="ann")
+    assert revert.give_up_successor(backfilling.store, requested_by="ann") is None

@@ -98,8 +98,8 @@ def test_a_job_without_a_summary_has_a_state(observation, state):
     ("key", "said"),
     [
         ("[1", "is not a JSON list"),
-        ("[1, 2]", "identifies no row of the view"),
-        ("x", "identifies no row of the view"),
+        ("[1, 2]", "is not a key of the view"),
+        ("x", "is not a key of the view"),
         # The view of this test has no rows, and no columns of its query.
         ("7", "has no column order_id"),
     ],

@@ -9,6 +9,7 @@ from airflow_backfill_provider.core.epoch.approvals import (
     backfill_of,
     change_of,
     is_approved,
+    is_released,
     is_withheld,
     publishes_view,
     rebuild_of,
@@ -66,14 +67,24 @@ def test_a_view_is_published_once_it_is_complete_was_withheld_and_is_approved(co
     assert not publishes_view(settings, None)
 
 
-def test_a_rebuild_needs_an_approval_if_its_own_definition_asks_for_one():
-    def growing(job):
-        fields = job.model_dump(mode="json")
-        return settings_of(GATED, successor=Successor(folder="/lake/s", job=fields, growing=fields))
+def growing(job):
+    fields = job.model_dump(mode="json")
+    return settings_of(GATED, successor=Successor(folder="/lake/s", job=fields, growing=fields))
 
+
+def test_a_rebuild_needs_an_approval_if_its_own_definition_asks_for_one():
     assert rebuild_of(settings_of(GATED), "b2") is None
     assert rebuild_of(growing(job_of()), "b2") is None
     assert rebuild_of(growing(GATED), "b2") != rebuild_of(growing(GATED), "c3")
+
+
+def test_a_rebuild_is_released_by_an_approval_of_its_incarnation_or_if_it_needs_none():
+    waits = growing(GATED)
+    assert not is_released(waits, "b2")
+    seen = waits.model_copy(update={"approved": approved(rebuild_of(waits, "b2"))})
+    assert is_released(seen, "b2")
+    assert not is_released(seen, "c3")
+    assert is_released(growing(job_of()), "b2")
 
 
 def test_a_proposal_brings_its_definition_and_keeps_the_rest():

@@ -51,7 +51,7 @@ def test_each_key_is_erased_once_within_a_turn(lake: Path) -> None:
     [
         ("latest", 1, "forget: the view of job .* keeps no former rows"),
         ("deleted", "x", "forget: .* is not a key of the upstream"),
-        ("history", [1, 2], "forget: .* needs a value for each key column: id|is not a key of the upstream"),
+        ("history", [1, 2], "forget: .* needs a value for each of id|is not a key of the upstream"),
     ],
 )
 def test_what_cannot_be_erased_starts_no_spark(lake: Path, keep: str, key: object, said: str) -> None:

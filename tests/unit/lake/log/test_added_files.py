@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pyarrow as pa
@@ -161,6 +162,20 @@ def test_files_are_added_to_a_clustered_table(clustered):
     assert append(clustered, 4, name="third.parquet", version=2)
     assert content(clustered) == [0, 1, 2, 4]
     assert DeltaLog(str(clustered)).commit(1).transactions == {"app": 1}
+
+
+@pytest.mark.parametrize("kind", ["table", "clustered"])
+def test_a_file_system_without_links_is_left_to_delta(request, kind, monkeypatch):
+    """Only Delta's own writer can commit there, so no files are written that nobody could add."""
+    folder = request.getfixturevalue(kind)
+    before = sorted(folder.rglob("*"))
+
+    def refused(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    assert open_plain(str(folder)) is None
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_clustered_table_whose_next_version_is_to_have_a_checkpoint_is_left_to_delta(clustered):

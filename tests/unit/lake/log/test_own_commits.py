@@ -10,7 +10,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
-from airflow_backfill_provider.lake.log.own_commits import commit_append
+from airflow_backfill_provider.lake.log.own_commits import commit_append, has_links
 
 
 def added(table, *numbers):
@@ -50,3 +50,10 @@ def test_a_version_is_taken_once(table):
         commit(table, 1, added(table, 2))
     assert sorted(DeltaTable(table).to_pyarrow_table()["n"].to_pylist()) == [0, 1]
     assert [file.name for file in (table / "_delta_log").iterdir() if file.name.startswith(".")] == []
+
+
+def test_links_are_tried_where_commits_are_made(table, tmp_path_factory):
+    before = sorted(table.rglob("*"))
+    assert has_links(str(table))
+    assert sorted(table.rglob("*")) == before
+    assert not has_links(str(tmp_path_factory.mktemp("without a log")))

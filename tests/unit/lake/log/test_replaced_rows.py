@@ -173,7 +173,7 @@ def test_another_commit_at_the_last_moment_wins(table: Path, monkeypatch: pytest
 
 
 def test_files_stay_if_the_commit_may_be_there(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    link = os.link
+    expected, link = open_plain(str(table)), os.link
 
     def linked(*arguments):
         link(*arguments)
@@ -181,18 +181,8 @@ def test_files_stay_if_the_commit_may_be_there(table: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "link", linked)
     with pytest.raises(StorageUnavailableError):
-        replaced(table, {FILE: {1}}, rows(40))
+        replace_rows(str(table), Replacement({FILE: {1}}, rows(1), rows(40)), expected, 2, TRANSACTION)
     assert content(table) == [0, *range(2, 13), 40]
-
-
-def test_a_file_system_without_links_is_left_to_delta(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_):
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refused)
-    before = files(table)
-    assert not replaced(table, {FILE: {1}}, rows(40))
-    assert files(table) == before
 
 
 def test_a_damaged_deletion_vector_is_left_to_delta(table: Path) -> None:

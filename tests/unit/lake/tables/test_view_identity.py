@@ -15,9 +15,11 @@ from airflow_backfill_provider.lake.tables.view_identity import (
     JOB_PROPERTY,
     ViewIdentity,
     remove_uncommitted_files,
+    require_view,
     view_identity,
     view_properties,
 )
+from tests.builders import job_of, settings_of
 
 
 def make(path, **properties):
@@ -40,6 +42,16 @@ def test_a_view_belongs_to_its_job_and_incarnation(lake):
 def test_a_view_that_does_not_name_its_incarnation_belongs_to_its_job(lake):
     make(lake / "view", **{JOB_PROPERTY: "paid_orders"})
     assert view_identity(str(lake / "view")) == ViewIdentity("paid_orders", "")
+
+
+def test_a_view_of_another_incarnation_or_none_is_not_the_jobs(lake):
+    settings = settings_of(job_of(materialized_view=str(lake / "view")), incarnation="a1")
+    with pytest.raises(MaterializedViewError, match="does not hold the view of job paid_orders"):
+        require_view(settings)
+    make(lake / "view", **{JOB_PROPERTY: "paid_orders", INCARNATION_PROPERTY: "a1"})
+    assert require_view(settings) == ViewIdentity("paid_orders", "a1")
+    with pytest.raises(MaterializedViewError, match="it was dropped, replaced or never created"):
+        require_view(settings.model_copy(update={"incarnation": "b2"}))
 
 
 @pytest.mark.parametrize("place", ["nothing", "empty"])

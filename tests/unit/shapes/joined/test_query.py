@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.shapes.joined.query import check_joined_query
 from airflow_backfill_provider.shapes.joined.resolved import resolve
 from tests.unit.shapes.joined.shop import SHOP, placed, resolved
@@ -256,6 +258,18 @@ def test_the_relation_that_leads_is_the_first_one(text, relations):
     assert query.relations == relations
     tables = [SHOP[name] for name in relations]
     assert resolve(query, tables).trees[0].lead.relation == relations[0]
+
+
+def test_a_job_of_a_join_has_one_lead_also_if_it_is_not_the_first_relation():
+    """The history of the first one is not read in chunks, too."""
+    job = BackfillJob(
+        name="joined",
+        upstreams={name: {"path": f"/lake/{name}", "key": ["id"]} for name in ("customers", "orders")},
+        lead="orders",
+        materialized_view="/lake/joined",
+        query="SELECT o.id, c.name FROM customers AS c JOIN orders AS o ON c.id = o.customer_id",
+    )
+    assert (job.lead_name, further_leads(job)) == ("orders", ())
 
 
 def test_a_lead_is_refused_for_a_union():
