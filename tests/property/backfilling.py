@@ -21,7 +21,8 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Key, Orders, Template, job_of
 from tests.plain_source import PlainSource
-from tests.property.memory_engine import EVERYTHING, MemoryEngine, Output, View, Warehouse, query_rows
+from tests.property.memory_engine import MemoryEngine, View, Warehouse
+from tests.property.memory_queries import EVERYTHING, Output, query_rows
 
 TESTER = Requester(user="tester")
 

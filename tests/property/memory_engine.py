@@ -31,7 +31,6 @@ from airflow_backfill_provider.core.errors import (
     EpochGivenUpError,
     MaterializedViewError,
     MissingRowsError,
-    QueryFailedError,
 )
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -42,36 +41,10 @@ from airflow_backfill_provider.lake.tables.view_identity import (
     ViewIdentity,
     view_identity,
 )
-from tests.builders import PAID, Key, Logged, logged
+from tests.builders import Key, Logged, logged
 from tests.plain_arrangement import Change, Row, Rows
 from tests.plain_source import PlainSource, read_version
-
-Output = tuple[Any, ...]
-
-EVERYTHING = "SELECT * FROM upstream"
-ONLY_PAID = "SELECT * FROM upstream WHERE status = 'paid'"
-
-BAD = -13
-"""An amount that the query fails on, where the order is paid."""
-
-
-def _cents(row: Row) -> int:
-    if row["amount"] == BAD:
-        raise QueryFailedError("the query fails on a row of the upstream")
-    return int(row["amount"]) * 100
-
-
-QUERIES: dict[str, Callable[[Row], Output | None]] = {
-    PAID: lambda row: (row["id"], _cents(row)) if row["status"] == "paid" else None,
-    EVERYTHING: lambda row: (row["id"], row["status"], row["amount"]),
-    ONLY_PAID: lambda row: (row["id"], row["status"], row["amount"]) if row["status"] == "paid" else None,
-}
-
-_ORDERS = (("id", "long"), ("status", "string"), ("amount", "long"))
-_COLUMNS = {PAID: (("id", "long"), ("cents", "long"))}
-"""The columns of queries that give others than an order's."""
-
-CONDITIONS = {"TRUE": lambda _: True, "status = 'paid'": lambda row: row["status"] == "paid"}
+from tests.property.memory_queries import Output, columns_of, passes_one, query_rows, schema_of
 
 
 class ViewCommit(NamedTuple):
@@ -166,7 +139,7 @@ class MemoryEngine:
 
     def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
         """Return the columns of a view's table."""
-        return tuple(ViewColumn(name=name, type=kind) for name, kind in _COLUMNS.get(job.query, _ORDERS))
+        return tuple(ViewColumn(name=name, type=kind) for name, kind in columns_of(job.query).items())
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the empty view of the settings' incarnation, instead of that of an earlier one, and the arrangement."""
@@ -178,7 +151,7 @@ class MemoryEngine:
             if _require_usable(path, mine.job, frozenset(earlier_incarnations) | {mine.incarnation}) != mine:
                 properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
                 DeltaTable.create(
-                    path, _schema(settings), mode="overwrite", configuration=properties, raise_if_key_not_exists=False
+                    path, schema_of(settings), mode="overwrite", configuration=properties, raise_if_key_not_exists=False
                 )
                 self.warehouse.views[path] = self._new_view(path, settings)
         if settings.first_rows is None:
@@ -315,14 +288,14 @@ class MemoryEngine:
             key: row
             for key, row in known.items()
             if row is not None
-            and (key in keys or source.vnode_of(row) in barrier.repair.vnodes or _passes_one(barrier, row))
+            and (key in keys or source.vnode_of(row) in barrier.repair.vnodes or passes_one(barrier, row))
         }
 
         def write(view: View) -> None:
             strays = {key for key, _ in view.rows} - known.keys() if barrier.repair.vnodes else set()
             view.replace({*keys, *chosen, *strays}, query_rows(settings, chosen))
 
-        schema = None if barrier.columns_change is None else _schema(settings)
+        schema = None if barrier.columns_change is None else schema_of(settings)
         self._once("repair", settings, barrier, write, schema)
 
     def _append(
@@ -389,11 +362,6 @@ class MemoryEngine:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
 
 
-def _schema(settings: JobSettings) -> pa.Schema:
-    types = {"long": pa.int64(), "string": pa.string()}
-    return pa.schema([(name, types[kind]) for name, kind in _COLUMNS.get(settings.job["query"], _ORDERS)])
-
-
 def _metadata(table: DeltaTable, schema: Schema) -> dict[str, Any]:
     """Return a table's metadata with other columns, as a commit has it."""
     known = table.metadata()
@@ -405,18 +373,6 @@ def _metadata(table: DeltaTable, schema: Schema) -> dict[str, Any]:
         "configuration": known.configuration,
         "createdTime": known.created_time,
     }
-
-
-def query_rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tuple[Key, Output]]:
-    """Return what the job's query makes of rows."""
-    query = QUERIES[settings.job["query"]]
-    return [(key, output) for key, row in rows.items() if row is not None and (output := query(row)) is not None]
-
-
-def _passes_one(barrier: Barrier, row: Row) -> bool:
-    """Return whether only one of the conditions of a changed filter lets a row through."""
-    change = barrier.filter_change
-    return change is not None and CONDITIONS[change.before](row) != CONDITIONS[change.after](row)
 
 
 @lru_cache(256)

@@ -16,7 +16,7 @@ from airflow_backfill_provider.jobs import succession
 from tests.builders import PAID
 from tests.dying import died
 from tests.property.backfilling import TESTER, Backfilling
-from tests.property.memory_engine import EVERYTHING
+from tests.property.memory_queries import EVERYTHING
 from tests.property.test_protocol import IDS, INITIAL, change_settings, write
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables

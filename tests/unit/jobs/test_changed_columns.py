@@ -19,7 +19,7 @@ from airflow_backfill_provider.lake.tables.view_table import ViewTable
 from tests.builders import PAID, job_of, settings_of
 from tests.dying import died
 from tests.property.backfilling import Backfilling
-from tests.property.memory_engine import EVERYTHING, ONLY_PAID
+from tests.property.memory_queries import EVERYTHING, ONLY_PAID
 from tests.unit.jobs.test_changed_query import POINTS, add_note, change, inject, rows_of, run
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables

@@ -26,7 +26,7 @@ from airflow_backfill_provider.strategies import KINDS
 from tests.builders import NOW, PAID
 from tests.dying import died
 from tests.property.backfilling import TESTER, Backfilling
-from tests.property.memory_engine import EVERYTHING, ONLY_PAID, query_rows
+from tests.property.memory_queries import EVERYTHING, ONLY_PAID, query_rows
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

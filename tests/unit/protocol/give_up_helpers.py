@@ -11,7 +11,7 @@ import pytest
 from airflow_backfill_provider.core.errors import QueryFailedError
 from tests.builders import PAID
 from tests.property.backfilling import Prepared
-from tests.property.memory_engine import BAD
+from tests.property.memory_queries import BAD
 from tests.variants import exhaustive
 
 

@@ -17,7 +17,7 @@ from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.protocol.give_up import given_up_error
 from tests.builders import PAID, barrier_of, job_of, settings_of
 from tests.property.backfilling import Backfilling
-from tests.property.memory_engine import BAD
+from tests.property.memory_queries import BAD
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, finish, heal, spoil
 from tests.variants import exhaustive

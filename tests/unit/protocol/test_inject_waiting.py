@@ -13,7 +13,7 @@ from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import NOW, PAID, committed_at
 from tests.property.backfilling import Backfilling
-from tests.property.memory_engine import BAD
+from tests.property.memory_queries import BAD
 from tests.unit.protocol.inject_helpers import clean_up, over
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables

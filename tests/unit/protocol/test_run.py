@@ -21,7 +21,7 @@ from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import PAID, visible_after
 from tests.property.backfilling import Backfilling
-from tests.property.memory_engine import EVERYTHING as EVERY_ROW
+from tests.property.memory_queries import EVERYTHING as EVERY_ROW
 from tests.unit.protocol import run_helpers
 from tests.variants import exhaustive
 
