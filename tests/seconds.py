@@ -23,8 +23,8 @@ FILE = Path(__file__).with_name("seconds.json")
 """
 What `make test-slow ARGS=--record-seconds` wrote, on a machine with nothing else to do.
 
-The present record is scaled, by what servers and tests without Spark took now and in the first record. Five files were
-played while the machine had other work; theirs is of an earlier run.
+The present record is scaled, by what servers and tests without Spark took then and in the first record. Files that have
+other tests by now were played while the machine had other work; theirs is scaled by what the other files took.
 """
 
 MINUTE = 60.0

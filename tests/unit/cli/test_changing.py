@@ -65,11 +65,19 @@ def test_the_next_epoch_carries_a_change_out(served: Job, engine: WatchedEngine)
 
 
 def test_what_only_a_rebuild_can_change_is_refused(served: Job):
+    served.write(query="SELECT amount, count(*) AS orders FROM upstream GROUP BY amount")
+    shown = served("change", "--dry-run")
+    assert "class: everything (the view is of another kind: its shape was row and would be group)" in shown.output
+    assert "cost: a rebuild, which reads and writes 1,000 rows of the upstream" in shown.output
+    fails(served("change"), "its shape was row and would be group", "rebuild --keep-serving")
+
+
+def test_another_column_is_told_with_its_cost_and_the_alternative(served: Job):
     served.write(query="SELECT order_id FROM upstream")
     shown = served("change", "--dry-run")
     assert "class: columns dropped (the query no longer has the column amount)" in shown.output
-    assert "cost: a rebuild, which reads and writes 1,000 rows of the upstream" in shown.output
-    fails(served("change"), "the query no longer has the column amount", "rebuild --keep-serving")
+    assert "writes the whole view with its new columns, in one commit and without a rate limit" in shown.output
+    assert "alternative: airflow-backfill rebuild --keep-serving" in shown.output
 
 
 def test_a_view_that_is_not_finished_is_not_changed(created: Job):
