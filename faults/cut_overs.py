@@ -31,7 +31,7 @@ from faults.campaign import Campaign, Outcome, WrongError
 from faults.schedules import MEMORY, Schedule, SkewedBackfilling
 from tests.cut_overs import KnownComparer, approved, seen
 from tests.property.backfilling import TESTER
-from tests.property.memory_engine import EVERYTHING, ONLY_PAID, QUERIES
+from tests.property.memory_queries import EVERYTHING, ONLY_PAID, QUERIES
 from tests.property.test_protocol import IDS, VNODE_COUNTS, change_settings
 
 MOST_ROUNDS = 60
