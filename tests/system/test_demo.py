@@ -189,7 +189,7 @@ def test_a_column_is_added_seen_and_approved_while_the_writer_goes_on(start_demo
     demo = start_demo("demo", "--change")
     out, err = demo.communicate()
     assert demo.returncode == 0, out + err
-    for part in ("waits for an approval", "only one side has: items", "It is approved", "equal: the view has"):
+    for part in ("waits for an approval", "columns added: items", "It is approved", "equal: the view has"):
         assert part in out
     assert processes_of(tmp_path) == []
 
