@@ -83,8 +83,6 @@ _DEFAULTS = {
     # Each broadcast of a few rows takes a megabyte until Java collects its plan. Spark would give them most of the
     # memory. Plans and sessions need the rest and more, and then Java does nothing but collect garbage.
     "spark.memory.fraction": "0.3",
-    # Spark would clear 32 megabytes for each task that groups, sorts or joins its few rows.
-    "spark.buffer.pageSize": "1m",
     # A VACUUM would list a folder of ten files in ten thousand tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # Each test has tables of its own, and Delta keeps the plans of the last ten thousand: they fill the memory.
