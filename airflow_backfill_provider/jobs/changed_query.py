@@ -140,8 +140,10 @@ def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) 
     change = change_of(held.definition, job)
     unread: tuple[str, ...] = ()
     if change.kind.keeps_rows:
-        unread = changed_in_upstreams(settings, upstream, store.storage_options)
-        if problems := changed_in_upstreams(held, upstream, store.storage_options):
+        problems = unread = changed_in_upstreams(settings, upstream, store.storage_options)
+        if held != settings:
+            problems = changed_in_upstreams(held, upstream, store.storage_options)
+        if problems:
             reason = f"the query's columns have changed in the upstream: {'; '.join(problems)}"
             change = DefinitionChange(kind=ChangeKind.EXPRESSIONS, reason=reason)
     return ProposedChange(
