@@ -7,7 +7,6 @@ local table; on a cluster and in an object store, a MERGE replaces the rows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,14 +18,13 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.columns import own_columns
-from airflow_backfill_provider.lake.log.added_files import AppendTransaction
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable
 from airflow_backfill_provider.lake.log.replaced_rows import Replacement, replace_rows
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.appending import plain_here
 from airflow_backfill_provider.spark.stamped_table import StampedTable
-from airflow_backfill_provider.spark.stamps import stamp_for, transaction_id
+from airflow_backfill_provider.spark.stamps import epoch_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def replace_placed(
     places = known.places
     if places is None:
         return False
-    transaction = AppendTransaction(transaction_id(identity, part), barrier.epoch, json.dumps(stamp_for(barrier, part)))
+    transaction = epoch_transaction(identity, part, barrier)
 
     def write() -> None:
         replacement = _replacement(

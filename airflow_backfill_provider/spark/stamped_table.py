@@ -45,6 +45,7 @@ from airflow_backfill_provider.spark.stamps import (
     TableKind,
     creates,
     creation_id,
+    epoch_transaction,
     is_harmless,
     is_of_earlier_epoch,
     is_ours,
@@ -122,8 +123,7 @@ class StampedTable:
 
         :param facts: more fields of the commit's stamp.
         """
-        stamp = json.dumps({**(facts or {}), **stamp_for(barrier, part)})
-        transaction = AppendTransaction(transaction_id(identity, part), barrier.epoch, stamp)
+        transaction = epoch_transaction(identity, part, barrier, facts)
         staged = StagedFiles(self.path, identity.incarnation, barrier.epoch)
 
         placed = gathered(storable(rows, self.partition_by), self.partition_by)

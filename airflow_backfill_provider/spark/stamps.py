@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -9,6 +11,7 @@ from airflow_backfill_provider.core.errors import (
     BackfillError,
 )
 from airflow_backfill_provider.core.scan.table_version import TableVersion
+from airflow_backfill_provider.lake.log.added_files import AppendTransaction
 from airflow_backfill_provider.lake.log.delta_log import Commit, stamp_of
 from airflow_backfill_provider.lake.tables.view_identity import (
     ViewIdentity,
@@ -125,3 +128,15 @@ def stamp_for(barrier: Barrier, part: str, event: str = "epoch") -> dict[str, ob
         "digest": barrier.digest,
         **watermark,
     }
+
+
+def epoch_transaction(
+    identity: ViewIdentity, part: str, barrier: Barrier, facts: Mapping[str, object] | None = None
+) -> AppendTransaction:
+    """
+    Return the transaction and the stamp of a part's commit.
+
+    :param facts: more fields of the stamp.
+    """
+    stamp = json.dumps({**(facts or {}), **stamp_for(barrier, part)})
+    return AppendTransaction(transaction_id(identity, part), barrier.epoch, stamp)

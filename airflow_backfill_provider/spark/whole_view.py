@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.lake.log.added_files import AppendTransaction
 from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_properties
 from airflow_backfill_provider.spark.appending import overwrite_by_delta
 from airflow_backfill_provider.spark.partitions import gathered, partition_columns, storable
-from airflow_backfill_provider.spark.stamps import stamp_for, transaction_id
+from airflow_backfill_provider.spark.stamps import epoch_transaction
 from airflow_backfill_provider.spark.view import MaterializedView
 from airflow_backfill_provider.spark.view_columns import with_comments
 
@@ -54,7 +51,7 @@ def _replace_columns(
 ) -> None:
     """Replace all rows and all columns; the table's id, properties, partitions and comments stay."""
     table = view.table
-    transaction = AppendTransaction(transaction_id(identity, part), barrier.epoch, json.dumps(stamp_for(barrier, part)))
+    transaction = epoch_transaction(identity, part, barrier)
     placed = gathered(storable(fresh, table.partition_by), table.partition_by)
     rows, partitions = with_comments(placed, table.read().schema), partition_columns(fresh, table.partition_by)
 
