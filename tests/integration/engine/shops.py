@@ -82,4 +82,4 @@ class Shops(ManyTables):
 def _rows_of(name: str, first: int, last: int) -> str:
     key = "concat('o', id)" if name == "online" else "id"
     others = "concat('c', id)" if name == "customers" else "IF(id % 7 = 0, NULL, id % 6), CAST(id % 11 AS INT)"
-    return f"SELECT {key}, {others} FROM range({first}, {last})"
+    return f"SELECT {key}, {others} FROM range({first}, {last}, 1, 1)"
