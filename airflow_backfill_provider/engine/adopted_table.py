@@ -42,7 +42,7 @@ def compare_adopted(
     location = job.view_location if first_rows is None else first_rows.location
     upstream = tables.upstream(job).as_created(settings.upstream)
     reader = tables.reader(job, upstream)
-    table = spark.read.format("delta").option("versionAsOf", pinned.view_version).load(location)
+    table = tables.table_rows(location, pinned.view_version)
     writer = tables.writer(job, settings.shape, settings.upstream, JobRows.of(job, reader, settings.upstream))
     _require_columns(writer.schema(), table.schema, location)
     sides = ComparedSides(
@@ -50,6 +50,7 @@ def compare_adopted(
         settings=shown,
         pinned=pinned,
         location=location,
+        table=lambda: table,
         older=(),
         reader=reader,
         others={name: other.rows.reader for name, other in tables.others(job, settings.upstream).items()},

@@ -55,6 +55,7 @@ class ComparedSides:
     Both sides of a verification.
 
     :param location: the location of the view's table.
+    :param table: returns all rows of the view, former ones included.
     :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
     :param reader: reads the upstream.
     :param placed: reads its rows with the columns of positions, if it has none.
@@ -66,6 +67,7 @@ class ComparedSides:
     settings: JobSettings
     pinned: PinnedVerification
     location: str
+    table: Callable[[], DataFrame]
     older: Sequence[PinnedRead]
     reader: SourceReader
     placed: Callable[[], DataFrame] | None = None
@@ -164,7 +166,7 @@ class ComparedSides:
 
     def _table(self) -> DataFrame:
         """Return all rows of the view, former ones included."""
-        table = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(self.location)
+        table = self.table()
         if missing := [name for name in self.settings.definition.keep.columns if name not in table.columns]:
             raise _other_columns(self.location, missing)
         return table

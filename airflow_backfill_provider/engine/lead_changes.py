@@ -14,11 +14,10 @@ from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.shapes import resolved_query_of
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.further_lead import FurtherLead
 from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.kept_changes import kept_changes
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, measure_changes, net_changes, require_single
-from airflow_backfill_provider.spark.shallow_rows import shallow
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,9 @@ def changes_of_leads(tables: JobTables, barrier: Barrier, kept: ExitStack) -> Ma
 def _changes(lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[str], kept: ExitStack) -> LeadChanges:
     rows, begin, end = lead.rows, window.from_offset, window.to_offset
     lead.source.require_used_columns(begin, end, lead.created_on)
-    found = _kept(rows, shallow(net_changes(rows, begin, end, F.lit(True), old_columns), kept), kept)
+    found = _kept(rows, net_changes(rows, begin, end, F.lit(True), old_columns), kept)
     if found.measured.some_doubtful:
-        found = _kept(rows, shallow(resolve_doubtful(rows, found.net, end), kept), kept)
+        found = _kept(rows, resolve_doubtful(rows, found.net, end), kept)
     if found.measured.some_appeared:
         # No merge by the key finds a second row of it: a unit may have several.
         require_single(rows, found.net, end)
@@ -66,6 +65,5 @@ def _changes(lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[st
 
 
 def _kept(rows: JobRows, net: DataFrame, kept: ExitStack) -> LeadChanges:
-    net = net.persist(KEPT)
-    kept.callback(net.unpersist)
+    net = kept_changes(net, kept)
     return LeadChanges(net, measure_changes(rows, net, F.lit(True)))

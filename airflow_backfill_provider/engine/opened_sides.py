@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
@@ -28,6 +30,7 @@ def sides_of(
         settings=settings,
         pinned=pinned,
         location=job.view_location,
+        table=partial(tables.table_rows, job.view_location, pinned.view_version),
         older=[read for read in barrier.view_after if read.offset != pinned.upstream_version],
         reader=tables.reader(job, upstream),
         placed=tables.placed(settings, upstream),

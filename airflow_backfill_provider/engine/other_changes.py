@@ -15,9 +15,8 @@ from airflow_backfill_provider.engine.tables import JobTables, OtherTable
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.sources.shared.by_key import column, with_keys
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.different_rows import different_rows
-from airflow_backfill_provider.spark.shallow_rows import shallow
+from airflow_backfill_provider.spark.kept_changes import kept_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
                 require_single_key(other.rows, other.rows.at(barrier.window(name).to_offset))
             if name not in windows or (is_first and not tables.are_placed_beside_others):
                 continue
-            images = shallow(_images(other, windows[name]), kept).persist(KEPT)
-            kept.callback(images.unpersist)
+            images = kept_changes(_images(other, windows[name]), kept)
             if number := images.select(*map(column, other.rows.key.names)).distinct().count():
                 found[name] = images
                 changed += 0 if name == tables.settings.definition.lead_name else number

@@ -12,9 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.engine.window_changes import HeldBack, WindowChanges
 from airflow_backfill_provider.shapes.changes import Changes
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.kept_changes import kept_changes
 from airflow_backfill_provider.spark.net_changes import ROWS_ADDED, MeasuredChanges, leaves_something, measure_changes
-from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.unit_places import are_all
 
 
@@ -39,8 +38,7 @@ class PlacedWindowChanges(WindowChanges):
         if changes is None:
             return
         by_unit = self.opened.enter_context(self.tables.writer.placed_changes(changes, barrier))
-        net = shallow(by_unit, self.opened).persist(KEPT)
-        self.opened.callback(net.unpersist)
+        net = kept_changes(by_unit, self.opened)
         counted = net.agg(
             F.count_if(~self.visible).alias("held_back"),
             F.sum(F.when(self.visible, F.col(placed.own.named(ROWS_ADDED)))).alias("added"),
@@ -61,7 +59,7 @@ class PlacedWindowChanges(WindowChanges):
         """Return the net changes of the lead: any of them may touch a unit."""
         if not self.barrier.lead_has_changes:
             return None
-        return shallow(self.net(F.lit(True)), self.opened).persist(KEPT)
+        return kept_changes(self.net(F.lit(True)), self.opened)
 
     def applied(self, net: DataFrame) -> DataFrame:
         """Return net changes as they are."""

@@ -29,6 +29,7 @@ from airflow_backfill_provider.spark.further_lead import FurtherLead
 from airflow_backfill_provider.spark.job_rows import JobRows, PlacedRows
 from airflow_backfill_provider.spark.row_account import RowAccount
 from airflow_backfill_provider.spark.session import pin_settings, write_no_checksums
+from airflow_backfill_provider.spark.table_rows import rows_at
 from airflow_backfill_provider.spark.view import MaterializedView
 from airflow_backfill_provider.strategies import KINDS as STRATEGIES
 from airflow_backfill_provider.strategies.reader import HistoryReader, ReaderContext
@@ -181,6 +182,10 @@ class TableOpener:
         tables = self.open(settings)
         tables.view.require_ours(tables.identity, barrier, None)
         return tables
+
+    def table_rows(self, location: str, version: int) -> DataFrame:
+        """Return the rows of a version of a view's table."""
+        return rows_at(self._spark, location, version, self._storage_options)
 
     def upstream(self, job: BackfillJob) -> Source:
         """Return a job's upstream."""

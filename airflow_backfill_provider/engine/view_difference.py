@@ -112,8 +112,7 @@ class SparkViewComparer:
     def _rows_of(self, view: ViewAt) -> DataFrame:
         """Return those rows of a view that its query gives."""
         job = view.settings.definition
-        table = self._spark.read.format("delta").option("versionAsOf", view.version).load(job.view_location)
-        return rows_of_query(table, job.keep)
+        return rows_of_query(self._tables.table_rows(job.view_location, view.version), job.keep)
 
     def _result_of(self, query: QueryAt) -> DataFrame:
         """Return what a query gives, without the hidden state of groups."""

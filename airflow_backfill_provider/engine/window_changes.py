@@ -18,7 +18,7 @@ from airflow_backfill_provider.engine.single_keys import require_single_keys
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.changes import Changes
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.kept_changes import kept_changes
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
@@ -31,7 +31,6 @@ from airflow_backfill_provider.spark.net_changes import (
     require_single,
     with_cleared,
 )
-from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.small_changes import in_one_task_if_few
 
 
@@ -104,7 +103,7 @@ class WindowChanges:
             if self._measured.some_doubtful:
                 resolve = resolve_doubtful_versions if self._keeps_versions else resolve_doubtful
                 resolved = resolve(self.rows, found, barrier.upstream.to_offset)
-                self._hold(shallow(resolved, self.opened).persist(KEPT))
+                self._hold(kept_changes(resolved, self.opened))
             repairs = self.tables.settings.may_differ(barrier)
             must_be_single = repairs or self.rows.key_spans_vnodes or self.tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single and self._net is not None:
@@ -158,7 +157,7 @@ class WindowChanges:
             # As the previous epoch left it, so that every attempt deletes the same rows.
             view = tables.view.table.read_at(self._since.view.version)
             net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
-        return shallow(net, self.opened).persist(KEPT)
+        return kept_changes(net, self.opened)
 
     def net(self, wanted: Column) -> DataFrame:
         """Return the changes of the upstream that leads, of those that meet a condition: net, or by version."""
@@ -182,6 +181,5 @@ class WindowChanges:
         return self.tables.settings.definition.keep.keeps_former_rows
 
     def _hold(self, found: DataFrame) -> None:
-        self.opened.callback(found.unpersist)
         net = net_of_versions(self.rows, found) if self._keeps_versions else found
         self._found, self._net, self._measured = found, net, self.measured(net)

@@ -127,7 +127,8 @@ def _copy(
         files = copy_files(first_rows.location, first_rows.version, view.path, plain, options)
     reached(CrashPoint.BEFORE_FILES_COMMIT)
     if plain is None or files is None:
-        append_by_delta(first_rows_of(view.table.spark, schema(), first_rows), view.path, transaction)
+        first = first_rows_of(view.table.spark, schema(), first_rows, view.storage_options)
+        append_by_delta(first, view.path, transaction)
     else:
         commit_files(view.path, files, plain, transaction, options)
     log.written_to()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
@@ -10,10 +12,16 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.lake.log.schemas import HIDDEN
+from airflow_backfill_provider.spark.table_rows import rows_at
 from airflow_backfill_provider.spark.view_columns import without_metadata
 
 
-def first_rows_of(spark: SparkSession, schema: StructType, first_rows: FirstRows | None) -> DataFrame:
+def first_rows_of(
+    spark: SparkSession,
+    schema: StructType,
+    first_rows: FirstRows | None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
     """
     Return the rows of a new table, with columns as the query has them.
 
@@ -24,7 +32,7 @@ def first_rows_of(spark: SparkSession, schema: StructType, first_rows: FirstRows
     columns = without_metadata(schema)
     if first_rows is None:
         return spark.createDataFrame([], columns)
-    rows = spark.read.format("delta").option("versionAsOf", first_rows.version).load(first_rows.location)
+    rows = rows_at(spark, first_rows.location, first_rows.version, storage_options)
     if first_rows.adopted is not None:
         # Something else made the rows, so they have no state of groups yet.
         rows = rows.withColumns(

@@ -7,8 +7,9 @@ local table; on a cluster and in an object store, a MERGE replaces the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +23,11 @@ from airflow_backfill_provider.lake.log.plain_tables import PlainTable
 from airflow_backfill_provider.lake.log.replaced_rows import Replacement, replace_rows
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.hidden_rows import ROW_INDEX
 from airflow_backfill_provider.spark.appending import plain_here
 from airflow_backfill_provider.spark.stamped_table import StampedTable
 from airflow_backfill_provider.spark.stamps import epoch_transaction
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class KnownRows:
     """
     Rows of a table as of a version.
 
-    :param rows: the table's columns, and those of the places.
+    :param rows: the table's columns; :meth:`of_units` adds those of the places.
     :param columns: the table's columns.
     :param places: the columns of the places; ``None`` if rows cannot be replaced by them.
     """
@@ -64,25 +67,44 @@ class KnownRows:
 
     @classmethod
     def of(cls, table: StampedTable, version: int) -> KnownRows:
-        """Read the rows of a table, with their places if that is of use."""
+        """Read the rows of a table."""
         rows = table.read_at(version)
         columns = tuple(rows.columns)
         plain = plain_here(table.spark, table.path)
         if plain is None or not (plain.hides_rows and plain.is_flat):
             return cls(rows, version, columns, None)
         own = own_columns(columns)
-        places = Places(own.named("file"), own.named("row"), plain)
-        found = rows.select(
-            *map(column, columns),
-            F.col("_metadata.file_name").alias(places.file),
-            F.col("_metadata.row_index").alias(places.row),
-        )
-        return cls(found, version, columns, places)
+        return cls(rows, version, columns, Places(own.named("file"), own.named("row"), plain))
 
     @property
     def schema(self) -> StructType:
         """The table's columns."""
         return StructType([self.rows.schema[name] for name in self.columns])
+
+    def of_units(self, units: TouchedUnits | None, within: Iterable[str] = ()) -> KnownRows:
+        """
+        Return the rows of some units, with their places if that is of use.
+
+        :param units: the units; ``None`` for all rows.
+        :param within: further conditions that these rows meet, as SQL.
+        """
+        rows = self.rows
+        # These come first: no condition is pushed down to the files past the name of a row's file.
+        for condition in (*within, *(units.within() if units else ())):
+            rows = rows.filter(condition)
+        if self.places is not None:
+            rows = self._placed(rows, self.places)
+        if units is not None:
+            rows = units.rows_in(rows)
+        if self.places is not None:
+            file = self.places.file
+            rows = rows.withColumn(file, F.substring_index(file, "/", -1))
+        return self.among(rows)
+
+    def _placed(self, rows: DataFrame, places: Places) -> DataFrame:
+        number = rows.metadataColumn("_metadata").getField(ROW_INDEX)
+        # Of the metadata only the number: a name there would be copied for each row of the table.
+        return rows.select(*map(column, self.columns), F.input_file_name().alias(places.file), number.alias(places.row))
 
     def among(self, rows: DataFrame) -> KnownRows:
         """Return some of these rows."""
@@ -128,4 +150,6 @@ def _replacement(found: pa.Table, columns: Sequence[str], places: Places) -> Rep
     by_file: dict[str, set[int]] = {}
     for file, row in zip(*(gone.column(name).to_pylist() for name in places.names), strict=True):
         by_file.setdefault(file, set()).add(row)
+    # Spark has the names as parts of addresses.
+    by_file = {unquote(file): numbers for file, numbers in by_file.items()}
     return Replacement(by_file, gone.select(columns), found.filter(pc.invert(goes)).select(columns))

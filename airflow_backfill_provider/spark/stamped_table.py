@@ -30,11 +30,7 @@ from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction
 from airflow_backfill_provider.lake.log.delta_log import Commit, DeltaLog, stamp_of
 from airflow_backfill_provider.lake.log.uncommitted import NO_TABLE
-from airflow_backfill_provider.lake.tables.view_identity import (
-    ViewIdentity,
-    remove_uncommitted_files,
-    view_identity,
-)
+from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, remove_uncommitted_files, view_identity
 from airflow_backfill_provider.spark.appending import append_by_delta, append_rows
 from airflow_backfill_provider.spark.partitions import gathered, storable
 from airflow_backfill_provider.spark.session import session_settings
@@ -52,6 +48,7 @@ from airflow_backfill_provider.spark.stamps import (
     stamp_for,
     transaction_id,
 )
+from airflow_backfill_provider.spark.table_rows import rows_at
 
 _TRANSACTION_ID = "spark.databricks.delta.write.txnAppId"
 _TRANSACTION_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -106,7 +103,7 @@ class StampedTable:
 
     def read_at(self, version: int) -> DataFrame:
         """Return the table's rows as of a version."""
-        return self.spark.read.format("delta").option("versionAsOf", version).load(self.path)
+        return rows_at(self.spark, self.path, version, self._options)
 
     # -------------------------------------------------------------------------------------------------- writes
 

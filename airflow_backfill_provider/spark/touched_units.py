@@ -84,8 +84,6 @@ class TouchedUnits:
 
     def rows_in(self, view: DataFrame) -> DataFrame:
         """Return the rows of a view that belong to these units."""
-        for condition in self.within():
-            view = view.filter(condition)
         units = self.rows.select(*map(column, self.columns))
         return with_keys(view, broadcast_if_few(units, self.number, self.value_bytes), self.columns)
 

@@ -44,6 +44,7 @@ from airflow_backfill_provider.spark.small_changes import MOST_KEYS, MOST_ROWS_O
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.spark.stamps import ADOPTION, CHANGES, OF_CHANGES, snapshot_part, transaction_id
+from airflow_backfill_provider.spark.table_rows import has_deletion_vectors
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
@@ -139,7 +140,7 @@ class MaterializedView:
         verb = "REPLACE TABLE" if found is not None else create_clause(self.path, self.storage_options)
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
-        first_rows_of(self._spark, schema, first_rows).createOrReplaceTempView(relation)
+        first_rows_of(self._spark, schema, first_rows, self.storage_options).createOrReplaceTempView(relation)
         statement = f"{verb} {self.table.sql_name} {table_clauses(layout, schema.names, {**properties, **ours})}"
         try:
             with session_settings(self._spark, ANY_PROPERTY if layout.layout_properties else {}):
@@ -293,10 +294,8 @@ class MaterializedView:
         # Until the part is written, every attempt finds what the epoch's earlier writes left.
         view = KnownRows.of(self.table, self.table.log.newest().version)
         units = TouchedUnits.of(touched, unit_columns) if unit_columns else None
-        rows = view.rows
-        for condition in touched_partitions(touched, partition_columns(touched, self.table.partition_by)):
-            rows = rows.filter(condition)
-        old = view.among(units.rows_in(rows) if units else rows)
+        partitions = touched_partitions(touched, partition_columns(touched, self.table.partition_by))
+        old = view.of_units(units, partitions)
         self.replace_known(old, fresh, units, part, identity, barrier)
         return 1 if units is None else units.number
 
@@ -331,7 +330,7 @@ class MaterializedView:
                     *changes.conditions(),
                     *(units.within("view.") if units else ()),
                     *changes.within("view."),
-                    *(changes.filters() if self._has_deletion_vectors() else ()),
+                    *(changes.filters() if has_deletion_vectors(self.path, self.storage_options) else ()),
                 ],
                 f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(old.columns)}",
                 part,
@@ -362,14 +361,10 @@ class MaterializedView:
 
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
         """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
-        if rows > MOST_KEYS or not keys or not self._has_deletion_vectors():
+        if rows > MOST_KEYS or not keys or not has_deletion_vectors(self.path, self.storage_options):
             return []
         fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
         return [key_filter(changes, {key: fields[key] for key in keys}, "view")]
-
-    def _has_deletion_vectors(self) -> bool:
-        properties = view_properties(self.path, self.storage_options) or {}
-        return properties.get("delta.enableDeletionVectors") == "true"
 
     # ------------------------------------------------------------------------------------------------- the log
 

@@ -1,8 +1,8 @@
-"""Mistakes in the commit that replaces rows of a view at their places."""
+"""Mistakes in finding rows at their places, and in the commit that replaces them there."""
 
 from __future__ import annotations
 
-from faults.mutants.killers import REPLACED_ROWS
+from faults.mutants.killers import PLACED_ROWS, REPLACED_ROWS, SCANNED_ROWS
 from faults.mutants.mutant import Mutant
 
 _FILE = "airflow_backfill_provider/lake/log/replaced_rows.py"
@@ -43,5 +43,24 @@ MUTANTS = (
         old="if table.has_feed and gone.num_rows:",
         new="if table.has_feed and come.num_rows > gone.num_rows:",
         killers=(f"{REPLACED_ROWS}::test_rows_go_and_come_in_one_commit",),
+    ),
+    Mutant(
+        name="names-of-files-as-addresses",
+        breaks="The rows of a file with an unusual name are not found at their places.",
+        invariant="I1",
+        file="airflow_backfill_provider/spark/placed_rows.py",
+        old="by_file = {unquote(file): numbers for file, numbers in by_file.items()}",
+        new="by_file = {file: numbers for file, numbers in by_file.items()}",
+        killers=(f"{PLACED_ROWS}::test_rows_go_from_files_by_their_names_on_disk",),
+    ),
+    Mutant(
+        name="first-row-of-a-file-not-read",
+        breaks="The first row of each file of a table with deletion vectors is missing.",
+        invariant="I1",
+        file="airflow_backfill_provider/sources/shared/hidden_rows.py",
+        old=".getField(ROW_INDEX) >= 0)",
+        new=".getField(ROW_INDEX) > 0)",
+        killers=(f"{SCANNED_ROWS}::test_only_the_numbers_of_rows_are_read_of_a_files_metadata",),
+        spark=True,
     ),
 )

@@ -15,8 +15,9 @@ MUTANTS = (
         breaks="A group that HAVING drops from now on stays in the view as it was.",
         invariant="I1",
         file="airflow_backfill_provider/spark/view.py",
-        old="view.among(units.rows_in(rows) if units",
-        new='view.among(units.rows_in(rows).join(fresh, list(units.columns), "left_semi") if units',
+        old="old = view.of_units(units, partitions)",
+        new="old = view.of_units(units, partitions)\n        if units is not None:\n            old = old.among("
+        'old.rows.join(fresh, list(units.columns), "left_semi"))',
         killers=(f"{UNIT_CHANGES}::test_units_are_replaced_in_one_commit_and_rows_that_stay_are_not_written",),
         spark=True,
     ),

@@ -111,7 +111,7 @@ class DataFiles:
 
     @cached_property
     def _live(self) -> list[RowCount]:
-        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+        if not self.may_hide_rows:
             return self._stored
         try:
             with storage_errors(self._path):
@@ -119,8 +119,8 @@ class DataFiles:
         except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             # deltalake may still read a log that this code cannot parse.
             return [count._replace(is_exact=False) for count in self._stored]
-        logged = zip(self._logged, self._stored, strict=True)
-        return [_without_hidden(count, hidden.get(file.path, 0)) for file, count in logged]
+        stored = zip(self._paths(), self._stored, strict=True)
+        return [_without_hidden(count, hidden.get(path, 0)) for path, count in stored]
 
     def footer_rows(self, path: str) -> int:
         """Return the number of rows that a file's footer has."""
@@ -141,13 +141,12 @@ class DataFiles:
 
     def keys(self, order: KeyOrder) -> ArrowKeyIndex:
         """Return an index to read exact keys."""
-        partitioned = self._partitioned(order)
-        values = {}
-        if partitioned:
+        values: dict[str, dict[str, Any]] = {}
+        if partitioned := self._partitioned(order):
             # As Arrow values: Python's dates end with the year 9999.
             of_columns = [_nested(self._actions, "partition", name) for name in partitioned]
             of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
-            values = dict(zip(self._paths(), of_files, strict=True))
+            values.update(zip(self._paths(), of_files, strict=True))
         return ArrowKeyIndex(
             self.storage,
             order,
@@ -213,19 +212,23 @@ class DataFiles:
         place = self._paths().index(path)
         return {name: self._column("partition", name)[place] for name in self._table.metadata().partition_columns}
 
+    @cached_property
+    def may_hide_rows(self) -> bool:
+        """Whether the table may have deletion vectors."""
+        return "deletionVectors" in (self._table.protocol().reader_features or ())
+
     def hidden_rows(self) -> dict[str, pa.Array] | None:
         """
         Return a mask of the rows that are not hidden, for each file with a deletion vector.
 
-        :returns: masks by file path; rows after the end of a mask are not hidden. ``None`` if deltalake cannot read
-            the deletion vectors: it does not support every table feature.
+        :returns: masks by file path; rows after a mask's end are not hidden. ``None`` if deltalake cannot read them.
         :raises StorageUnavailableError: if the storage cannot be reached.
         """
-        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+        if not self.may_hide_rows:
             return {}
         by_name: dict[str, list[str]] = {}
-        for path in self._paths():
-            by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        for file in self._logged:
+            by_name.setdefault(file.path.rpartition("/")[2], []).append(file.path)
         masks: dict[str, pa.Array] = {}
         with suppress(DeltaError, ValueError), storage_errors(self._path):
             for batch in map(pa.record_batch, self._table.deletion_vectors()):

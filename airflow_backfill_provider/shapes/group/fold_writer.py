@@ -77,7 +77,7 @@ class FoldWriter(SliceWriter):
         step = FoldedStep(folded.fold, whole, folded.grouped, folded.finished)
         with self._possible(), self._rows.images(changes, barrier) as images:
             old, new = folded.rows_of(images.old), folded.rows_of(images.new)
-            with step.touched(old, new, known.rows, read) as touched:
+            with step.touched(old, new, lambda units: known.of_units(units).rows, read) as touched:
                 units = touched.units.named(outputs) if touched.units else None
                 held, fresh = known.among(touched.old), touched.fresh.toDF(*names)
                 view.replace_known(held, fresh, units, CHANGES, identity, barrier)

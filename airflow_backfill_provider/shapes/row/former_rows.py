@@ -147,10 +147,9 @@ class FormerRowsWriter(RowWriter):
         known = KnownRows.of(view.table, newest)
         touched = former.units_of(self._keys_of(versions))
         units = TouchedUnits.of(touched, former.unit)
-        rows = known.rows
-        for condition in touched_partitions(touched, partition_columns(touched, view.table.partition_by)):
-            rows = rows.filter(condition)
-        old = known.among(units.rows_in(rows).persist(KEPT))
+        partitions = touched_partitions(touched, partition_columns(touched, view.table.partition_by))
+        old = known.of_units(units, partitions)
+        old = old.among(old.rows.persist(KEPT))
         try:
             fresh = former.after(old.rows, self._steps(former, self._dated(versions, barrier)))
             view.replace_known(old, fresh, units, part, identity, barrier)

@@ -94,17 +94,21 @@ class DeltaNumberedFiles(NumberedFiles):
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
         from airflow_backfill_provider.sources.shared.by_key import column
+        from airflow_backfill_provider.sources.shared.hidden_rows import ROW_INDEX, without_file_metadata
 
         if not is_table(folder, self._history.storage_options):
             self._number(offset, folder, first)
         # It has no other version; if none is given, Delta looks for a newer one in each query.
         table = spark.read.format("delta").option("versionAsOf", 0).load(folder)
+        if self._history.files_at(offset).may_hide_rows:
+            # The rows of whole files are read without their numbers.
+            table = without_file_metadata(table)
         file, row = names
         *columns, number = table.columns
         return table.select(
             *map(column, columns),
             F.col(number).alias(file),
-            table.metadataColumn("_metadata").getField("row_index").alias(row),
+            table.metadataColumn("_metadata").getField(ROW_INDEX).alias(row),
         )
 
     def _number(self, offset: Offset, folder: str, first: int) -> None:

@@ -11,11 +11,17 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column
+from airflow_backfill_provider.sources.shared.hidden_rows import without_file_metadata
 
 
 def _none(offset: Offset) -> Sequence[str]:
     del offset
     return ()
+
+
+def _never(offset: Offset) -> bool:
+    del offset
+    return False
 
 
 class DeltaReader(SourceReader):
@@ -24,19 +30,25 @@ class DeltaReader(SourceReader):
 
     :param path: canonical location of the table.
     :param empty_is_null: returns the partition columns of a version in which an empty value is null.
+    :param hides_rows: returns whether a version may have deletion vectors; it is as right without, and slower.
     """
 
     def __init__(
-        self, spark: SparkSession, path: str, empty_is_null: Callable[[Offset], Sequence[str]] = _none
+        self,
+        spark: SparkSession,
+        path: str,
+        empty_is_null: Callable[[Offset], Sequence[str]] = _none,
+        hides_rows: Callable[[Offset], bool] = _never,
     ) -> None:
         self._spark = spark
         self._path = path
         self._empty_is_null = empty_is_null
+        self._hides_rows = hides_rows
 
     def rows(self, offset: Offset) -> DataFrame:
         """Return the rows as of a version."""
         rows = self._spark.read.format("delta").option("versionAsOf", version_of(offset)).load(self._path)
-        return self._with_nulls(rows, offset)
+        return self._with_nulls(without_file_metadata(rows) if self._hides_rows(offset) else rows, offset)
 
     def empty(self) -> DataFrame:
         """Return the newest version's columns, without rows."""

@@ -95,7 +95,10 @@ class FoldedGroups:
         base = self.spark.createDataFrame(held, StructType([self._schema[n] for n in (*self.units, *self._hidden)]))
         step = FoldedStep(self.fold, self._query, self._of_units)
         with step.touched(
-            self._relation(old), self._relation(new), base, lambda units: self._read(rows, units)
+            self._relation(old),
+            self._relation(new),
+            lambda units: units.rows_in(base) if units else base,
+            lambda units: self._read(rows, units),
         ) as touched:
             assert touched.fresh.dtypes == [(column.name, column.dataType.simpleString()) for column in self._schema]
             self.read_again = [tuple(row) for row in touched.lost.collect()]

@@ -70,7 +70,11 @@ class FoldedStep:
 
     @contextmanager
     def touched(
-        self, old: DataFrame, new: DataFrame, base: DataFrame, read: Callable[[DataFrame], DataFrame]
+        self,
+        old: DataFrame,
+        new: DataFrame,
+        base: Callable[[TouchedUnits | None], DataFrame],
+        read: Callable[[DataFrame], DataFrame],
     ) -> Iterator[TouchedGroups]:
         """
         Give the groups that an epoch touches; they are kept until the end of the block.
@@ -78,7 +82,7 @@ class FoldedStep:
         :param old: the images that go: of each changed row that was read before, as of the window's beginning.
         :param new: the images that come: of each changed row that was read before, as of the window's end, and those of
             the chunk.
-        :param base: the view's rows at the version that the previous epoch left.
+        :param base: returns the view's rows of some units, or all, at the version that the previous epoch left.
         :param read: returns the rows of some units that were read until the end of the epoch, as of its window's end.
         """
         with ExitStack() as kept:
@@ -87,7 +91,7 @@ class FoldedStep:
                 units = TouchedUnits.of(delta.select(*self._units), self.fold.step.units)
                 delta = in_one_task_if_few(delta, units.number, units.value_bytes)
             # The view is read here and not again: what its groups have become is compared with these rows.
-            held = kept.enter_context(_kept(units.rows_in(base) if units else base))
+            held = kept.enter_context(_kept(base(units)))
             state, number_lost = self._moved(delta, held, units), 0
             if self.fold.may_lose:
                 state = kept.enter_context(_kept(state))
