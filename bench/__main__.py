@@ -15,6 +15,7 @@ from bench import (
     control_plane,
     freshness,
     growth,
+    hidden_rows,
     memory,
     pages,
     random_keys,
@@ -31,6 +32,7 @@ from bench.groups import main as groups
 from bench.groups import profile as groups_profile
 from bench.joins import main as joins
 from bench.joins import profile as joins_profile
+from bench.life import main as life
 from bench.soak import main as soak
 from bench.source import main as source
 
@@ -49,6 +51,7 @@ BENCHMARKS = {
     "source": source.main,
     "groups": groups.main,
     "joins": joins.main,
+    "life": life.main,
     "store": store.main,
     "soak": soak.main,
     "targets": targets.main,
@@ -61,6 +64,7 @@ PARTS = {
     "wide_rows": wide_rows.main,
     "groups_profile": groups_profile.main,
     "joins_profile": joins_profile.main,
+    "hidden_rows": hidden_rows.main,
 }
 """Benchmarks that run only when they are named."""
 

@@ -20,6 +20,7 @@ from bench.cdc import results as cdc
 from bench.comparison import results as comparison
 from bench.groups import results as groups
 from bench.joins import results as joins
+from bench.life import results as life
 from bench.measuring import RESULTS
 from bench.soak.report import FLAT
 from bench.source import results as source
@@ -129,5 +130,6 @@ TARGETS = (
     *source.TARGETS,
     *groups.TARGETS,
     *joins.TARGETS,
+    *life.TARGETS,
     *FLAT,
 )

@@ -11,7 +11,7 @@ from bench.figures import LARGE
 from bench.joins.main import KINDS
 from bench.joins.results import TARGETS
 from bench.joins.star import Star
-from bench.joins.views import CHANGED_DIMENSION, JOIN, REVENUE, STAR, view_of
+from bench.joins.views import CHAIN, CHANGED_DIMENSION, JOIN, REVENUE, STAR, view_of
 from tests.builders import write_table
 
 pytestmark = pytest.mark.slow  # imports Spark
@@ -30,19 +30,21 @@ def star(tmp_path):
     return Star(tmp_path, 1)
 
 
-@pytest.mark.parametrize(("kind", "reads"), [(JOIN, 2), (STAR, 3), (REVENUE, 2)])
-def test_each_view_is_a_job_over_the_star(star, kind, reads):
+@pytest.mark.parametrize(
+    ("kind", "technique", "reads"), [(JOIN, "unit", 2), (STAR, "unit", 3), (REVENUE, "fold", 2), (CHAIN, "unit", 2)]
+)
+def test_each_view_is_a_job_over_the_star(star, kind, technique, reads):
     view = view_of(kind, star)
 
     plan = make_plan(Backfill(view.jobs[0]))
 
-    assert (plan.technique, len(plan.upstreams)) == ("unit", reads)
+    assert (plan.technique, len(plan.upstreams)) == (technique, reads)
     assert plan.upstreams["customers"].change is not None
     assert all(f"delta.`{star.folder}/{name}`" in view.statement for name in plan.upstreams)
 
 
 def test_revenue_is_the_last_view_of_a_chain(star):
-    rows, sums = view_of(REVENUE, star).jobs
+    rows, sums = view_of(CHAIN, star).jobs
 
     assert sums.upstream.location == rows.materialized_view
 

@@ -1,0 +1,1 @@
+"""The life of a view, against making it anew."""
