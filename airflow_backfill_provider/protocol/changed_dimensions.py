@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.settings import JobSettings
+from airflow_backfill_provider.core.refresh_cost import JOIN
 from airflow_backfill_provider.protocol.costly_changes import CostlyChanges
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
@@ -32,10 +33,15 @@ def costly_changes_of(
     # Its window has the rows of which the finished view was read.
     rows[lead] = upstream.row_count(barrier.upstream.to_offset)
     spreads = query.spreads(rows, lambda _upstream, _columns: None)
+    kept = query.with_state(settings.state_columns).upkeep(created=True)
+    cost = JOIN if kept is None else kept.cost
+    if not cost:
+        return ()
     costly = CostlyChanges(
         lead=lead,
         rows=rows[lead],
         spreads={name: spread for name, spread in spreads.items() if name in windows},
+        cost=cost,
     )
     changed = {}
     for name, limit in costly.limits.items():

@@ -24,11 +24,13 @@ class CostlyChanges:
     :param lead: the name of the upstream that leads.
     :param rows: its rows.
     :param spreads: by upstream how many of them a changed row touches.
+    :param cost: the name of what an epoch costs.
     """
 
     lead: str
     rows: int
     spreads: Mapping[str, Spread]
+    cost: str = JOIN
 
     @property
     def limits(self) -> Mapping[str, int]:
@@ -37,7 +39,7 @@ class CostlyChanges:
 
         None for a view that always costs less to compute: its plan says so, and a warning of each epoch would not help.
         """
-        rows = break_even(JOIN, self.rows)
+        rows = break_even(self.cost, self.rows)
         return {
             name: max(math.ceil(rows / spread.mean), 1)
             for name, spread in self.spreads.items()
@@ -56,5 +58,6 @@ class CostlyChanges:
                 touched = text.rows(min(limit * self.spreads[name].mean, self.rows))
                 yield (
                     f"at least {text.rows(limit)} of {name} changed, and about {touched} of {self.lead} or more are "
-                    f"joined anew; {basis(JOIN)}, a rebuild, which computes the whole view, costs less from there on"
+                    f"joined anew; {basis(self.cost)}, a rebuild, which computes the whole view, costs less from there "
+                    "on"
                 )

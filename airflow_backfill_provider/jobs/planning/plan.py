@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.rate_limit import RateLimit
 from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.refresh import Refresh
-from airflow_backfill_provider.core.refresh_cost import break_even
+from airflow_backfill_provider.core.refresh_cost import JOIN, break_even
 from airflow_backfill_provider.core.scan.file_statistics import mean_row_bytes
 from airflow_backfill_provider.core.scan.next_chunk import ChunkPart
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -141,7 +141,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         name=job.name,
         created=created,
         adopts=adopts,
-        upstreams=planned_upstreams(job, seen, query, pinned),
+        upstreams=planned_upstreams(job, seen, query, pinned, upkeep.get("cost", JOIN)),
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.kinds import further_leads
+from airflow_backfill_provider.core.refresh_cost import FOLD, JOIN, over_join
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs.first_look import FirstLook
 from airflow_backfill_provider.jobs.planning.planned_changes import BROADCAST_BYTES, PlannedChange, planned_changes
@@ -49,13 +50,14 @@ class PlannedUpstream(BaseModel):
 
 
 def planned_upstreams(
-    job: BackfillJob, seen: FirstLook, query: ShapedQuery, pinned: ResolvedUpstream
+    job: BackfillJob, seen: FirstLook, query: ShapedQuery, pinned: ResolvedUpstream, cost: str
 ) -> dict[str, PlannedUpstream]:
     """
     Return what is known of each of several upstreams, by its name; nothing if there is only one.
 
     :param query: the job's query, resolved over them.
     :param pinned: what the job has pinned of them, or will pin when it is created.
+    :param cost: the name of what an epoch with changes costs; empty if it computes the whole view.
     """
     found, leads = {}, {job.lead_name, *further_leads(job)}
     for name, upstream in seen.several.items():
@@ -75,12 +77,14 @@ def planned_upstreams(
             is_compared=name in pinned.others and pinned.others[name].compared,
             is_broadcast=name != job.lead_name and size <= BROADCAST_BYTES,
         )
-    changes = _changes(job.lead_name, seen, query, {name: one.rows for name, one in found.items()})
+    changes = _changes(job.lead_name, seen, query, {name: one.rows for name, one in found.items()}, cost)
     return {name: one.model_copy(update={"change": changes.get(name)}) for name, one in found.items()}
 
 
-def _changes(lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, int]) -> Mapping[str, PlannedChange]:
-    if not isinstance(query, QueryOverSeveral):
+def _changes(
+    lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, int], cost: str
+) -> Mapping[str, PlannedChange]:
+    if not isinstance(query, QueryOverSeveral) or not cost:
         return {}
 
     def most(name: str, columns: Sequence[str]) -> int | None:
@@ -90,4 +94,6 @@ def _changes(lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, 
     spreads = query.spreads(rows, most)
     if not spreads:
         return {}
-    return planned_changes(lead, rows, {name: rows[name] for name in query.read_whole}, spreads)
+    # To compute groups anew, all rows of all tables are joined.
+    whole = query.read_whole if cost in {JOIN, over_join(FOLD)} else rows
+    return planned_changes(lead, rows, {name: rows[name] for name in whole}, spreads, cost)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.refresh import Refresh
-from airflow_backfill_provider.core.refresh_cost import JOIN, basis
+from airflow_backfill_provider.core.refresh_cost import basis
 from airflow_backfill_provider.jobs.planning.planned_changes import CHANGED_SHARE, PlannedChange
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream
 
@@ -54,8 +54,8 @@ def _epoch(lead: str, name: str, change: PlannedChange) -> str:
 
 def _whole(change: PlannedChange, refresh: Refresh) -> str:
     if change.break_even == 0:
-        return f"{basis(JOIN)}, computing the whole view always costs less for so few rows"
+        return f"{basis(change.cost)}, computing the whole view always costs less for so few rows"
     whole = "computing the whole view, which the epoch then does," if refresh is Refresh.AUTO else "a rebuild"
     if change.break_even is None:
-        return f"{basis(JOIN)}, that costs less than {whole.partition(',')[0]} even if all rows change"
-    return f"{basis(JOIN)}, {whole} costs less from about {text.rows(change.break_even)} on"
+        return f"{basis(change.cost)}, that costs less than {whole.partition(',')[0]} even if all rows change"
+    return f"{basis(change.cost)}, {whole} costs less from about {text.rows(change.break_even)} on"

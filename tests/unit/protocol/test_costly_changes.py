@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,15 @@ def test_a_changed_row_counts_as_the_rows_of_the_lead_that_it_touches():
         "at least 9 rows of countries changed, and about 900 rows of orders or more are joined anew; by the benchmark, "
         "a rebuild, which computes the whole view, costs less from there on"
     )
+
+
+def test_groups_over_a_join_have_a_limit_of_their_own_by_an_estimate(monkeypatch):
+    monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "fold over a join", EpochCost(fixed=1_000, row=0.5, change=20))
+    found = replace(costly(20_000, customers=10.0), cost="fold over a join")
+
+    assert found.limits == {"customers": 45}
+    (warning,) = found.warnings({"customers": 45})
+    assert "by an estimate, a rebuild" in warning
 
 
 def test_a_table_whose_changes_are_not_counted_gives_no_warning():

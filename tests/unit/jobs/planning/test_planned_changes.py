@@ -47,6 +47,17 @@ def test_a_lead_that_is_joined_with_itself_is_read_whole_and_a_change_touches_mo
     assert lead.reads == {**WHOLE, "orders": 20_000}
 
 
+def test_groups_over_a_join_cost_what_they_are_named_by(monkeypatch):
+    monkeypatch.setitem(refresh_cost.EPOCH_COSTS, "fold over a join", EpochCost(fixed=1_000, row=0.5, change=20))
+    found = planned_changes("orders", ROWS, WHOLE, SPREADS, "fold over a join")
+    assert {name: change.break_even for name, change in found.items()} == {
+        "orders": 450,
+        "customers": 45,
+        "countries": 1,
+    }
+    assert {change.cost for change in found.values()} == {"fold over a join"}
+
+
 def test_if_all_rows_of_a_table_touch_little_a_rebuild_never_costs_less():
     """50 customers with ten orders each: 500 of them change at most."""
     rows = {"orders": 20_000, "customers": 50}

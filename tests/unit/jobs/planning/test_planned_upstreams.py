@@ -71,6 +71,23 @@ TOTALS = (
 )
 
 
+@pytest.mark.parametrize(
+    ("total", "reads_for_an_order"),
+    [("sum(o.amount)", {"customers": 2}), ("percentile(o.amount, 0.5)", {"orders": 2, "customers": 2})],
+)
+def test_groups_over_a_join_tell_what_a_change_of_each_table_costs(tmp_path, total, reads_for_an_order):
+    """A fold reads the joined tables alone if orders change; to compute groups anew, an epoch joins all rows again."""
+    query = TOTALS.replace("sum(o.amount)", total)
+    found = make_plan(Shop(tmp_path, strategy="snapshot", query=query).backfill).upstreams
+    orders, customers = found["orders"].change, found["customers"].change
+    assert orders is not None
+    assert orders.reads == reads_for_an_order
+    assert customers is not None
+    assert (customers.changed, customers.touched) == (1, 1)
+    assert customers.reads == {"orders": 2, "customers": 2}
+    assert "over a join" in customers.cost
+
+
 def test_groups_over_a_join_that_readers_see_at_once_are_read_group_by_group(tmp_path):
     """Auto takes the only strategy that can, and says why not the other one."""
     plan = make_plan(Shop(tmp_path, strategy="auto", visibility="every_epoch", rate_limit=1, query=TOTALS).backfill)

@@ -71,3 +71,9 @@ def test_a_change_of_each():
         "that costs less than computing the whole view even if all rows change",
         "computing the whole view always costs less for so few rows",
     ]
+
+
+def test_what_groups_over_a_join_cost_is_an_estimate():
+    folded = change(20, 20, {"customers": 2_000}, 900).model_copy(update={"cost": "fold over a join"})
+    ((_, said),) = change_facts({"orders": upstream("orders", 20_000, folded, leads=True)}, Refresh.INCREMENTAL)
+    assert said.endswith("; by an estimate, a rebuild costs less from about 900 rows on")
