@@ -16,7 +16,7 @@ from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.spark.further_lead import FurtherLead
 from airflow_backfill_provider.spark.job_rows import JobRows
-from airflow_backfill_provider.spark.kept_changes import kept_changes
+from airflow_backfill_provider.spark.kept_changes import kept_changes, kept_rows
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, measure_changes, net_changes, require_single
 
 
@@ -55,15 +55,14 @@ def changes_of_leads(tables: JobTables, barrier: Barrier, kept: ExitStack) -> Ma
 def _changes(lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[str], kept: ExitStack) -> LeadChanges:
     rows, begin, end = lead.rows, window.from_offset, window.to_offset
     lead.source.require_used_columns(begin, end, lead.created_on)
-    found = _kept(rows, net_changes(rows, begin, end, F.lit(True), old_columns), kept)
+    found = _measured(rows, kept_changes(net_changes(rows, begin, end, F.lit(True), old_columns), kept))
     if found.measured.some_doubtful:
-        found = _kept(rows, resolve_doubtful(rows, found.net, end), kept)
+        found = _measured(rows, kept_rows(resolve_doubtful(rows, found.net, end), kept))
     if found.measured.some_appeared:
         # No merge by the key finds a second row of it: a unit may have several.
         require_single(rows, found.net, end)
     return found
 
 
-def _kept(rows: JobRows, net: DataFrame, kept: ExitStack) -> LeadChanges:
-    net = kept_changes(net, kept)
+def _measured(rows: JobRows, net: DataFrame) -> LeadChanges:
     return LeadChanges(net, measure_changes(rows, net, F.lit(True)))

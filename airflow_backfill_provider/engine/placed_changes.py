@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.engine.window_changes import HeldBack, WindowChanges
 from airflow_backfill_provider.shapes.changes import Changes
-from airflow_backfill_provider.spark.kept_changes import kept_changes
+from airflow_backfill_provider.spark.kept_changes import kept_changes, kept_rows
 from airflow_backfill_provider.spark.net_changes import ROWS_ADDED, MeasuredChanges, leaves_something, measure_changes
 from airflow_backfill_provider.spark.unit_places import are_all
 
@@ -38,7 +38,7 @@ class PlacedWindowChanges(WindowChanges):
         if changes is None:
             return
         by_unit = self.opened.enter_context(self.tables.writer.placed_changes(changes, barrier))
-        net = kept_changes(by_unit, self.opened)
+        net = kept_rows(by_unit, self.opened)
         counted = net.agg(
             F.count_if(~self.visible).alias("held_back"),
             F.sum(F.when(self.visible, F.col(placed.own.named(ROWS_ADDED)))).alias("added"),

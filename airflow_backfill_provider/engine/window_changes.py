@@ -18,7 +18,7 @@ from airflow_backfill_provider.engine.single_keys import require_single_keys
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.changes import Changes
-from airflow_backfill_provider.spark.kept_changes import kept_changes
+from airflow_backfill_provider.spark.kept_changes import kept_changes, kept_rows
 from airflow_backfill_provider.spark.net_changes import (
     NO_CHANGES,
     MeasuredChanges,
@@ -103,7 +103,7 @@ class WindowChanges:
             if self._measured.some_doubtful:
                 resolve = resolve_doubtful_versions if self._keeps_versions else resolve_doubtful
                 resolved = resolve(self.rows, found, barrier.upstream.to_offset)
-                self._hold(kept_changes(resolved, self.opened))
+                self._hold(kept_rows(resolved, self.opened))
             repairs = self.tables.settings.may_differ(barrier)
             must_be_single = repairs or self.rows.key_spans_vnodes or self.tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single and self._net is not None:

@@ -33,15 +33,14 @@ def costly_changes_of(
     # Its window has the rows of which the finished view was read.
     rows[lead] = upstream.row_count(barrier.upstream.to_offset)
     spreads = query.spreads(rows, lambda _upstream, _columns: None)
-    kept = query.with_state(settings.state_columns).upkeep(created=True)
-    cost = JOIN if kept is None else kept.cost
-    if not cost:
+    if not spreads:
         return ()
+    upkeep = query.with_state(settings.state_columns).upkeep(created=True)
     costly = CostlyChanges(
         lead=lead,
         rows=rows[lead],
         spreads={name: spread for name, spread in spreads.items() if name in windows},
-        cost=cost,
+        cost=JOIN if upkeep is None else upkeep.cost,
     )
     changed = {}
     for name, limit in costly.limits.items():

@@ -1,4 +1,4 @@
-"""Keeps the changes of a window, which are used several times."""
+"""Keeps rows that are used several times, such as the changes of a window."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ not open here. Delta's reader divides no file among tasks, but is several times 
 """
 
 
+def kept_rows(rows: DataFrame, opened: ExitStack) -> DataFrame:
+    """
+    Return rows that are computed once.
+
+    :param opened: forgets them when it ends.
+    """
+    kept = shallow(rows, opened).persist(KEPT)
+    opened.callback(kept.unpersist)
+    return kept
+
+
 def kept_changes(changes: DataFrame, opened: ExitStack) -> DataFrame:
     """
     Return changes that are read once.
@@ -29,6 +40,4 @@ def kept_changes(changes: DataFrame, opened: ExitStack) -> DataFrame:
     """
     # Spark plans how a feed is read when it is told to keep what is made of it.
     with session_settings(changes.sparkSession, _FEED):
-        kept = shallow(changes, opened).persist(KEPT)
-    opened.callback(kept.unpersist)
-    return kept
+        return kept_rows(changes, opened)

@@ -35,7 +35,7 @@ class Places:
     """
     The columns that say where a row lies.
 
-    :param file: the name of the one with the name of the data file.
+    :param file: the name of the one with the address of the data file, as Spark has it.
     :param row: the name of the one with the row's number in the file.
     :param table: the table as it was when the rows were read.
     """
@@ -94,12 +94,7 @@ class KnownRows:
             rows = rows.filter(condition)
         if self.places is not None:
             rows = self._placed(rows, self.places)
-        if units is not None:
-            rows = units.rows_in(rows)
-        if self.places is not None:
-            file = self.places.file
-            rows = rows.withColumn(file, F.substring_index(file, "/", -1))
-        return self.among(rows)
+        return self.among(rows if units is None else units.rows_in(rows))
 
     def _placed(self, rows: DataFrame, places: Places) -> DataFrame:
         number = rows.metadataColumn("_metadata").getField(ROW_INDEX)
@@ -150,6 +145,5 @@ def _replacement(found: pa.Table, columns: Sequence[str], places: Places) -> Rep
     by_file: dict[str, set[int]] = {}
     for file, row in zip(*(gone.column(name).to_pylist() for name in places.names), strict=True):
         by_file.setdefault(file, set()).add(row)
-    # Spark has the names as parts of addresses.
-    by_file = {unquote(file): numbers for file, numbers in by_file.items()}
+    by_file = {unquote(file.rpartition("/")[2]): numbers for file, numbers in by_file.items()}
     return Replacement(by_file, gone.select(columns), found.filter(pc.invert(goes)).select(columns))

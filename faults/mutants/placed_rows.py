@@ -49,8 +49,8 @@ MUTANTS = (
         breaks="The rows of a file with an unusual name are not found at their places.",
         invariant="I1",
         file="airflow_backfill_provider/spark/placed_rows.py",
-        old="by_file = {unquote(file): numbers for file, numbers in by_file.items()}",
-        new="by_file = {file: numbers for file, numbers in by_file.items()}",
+        old='unquote(file.rpartition("/")[2])',
+        new='file.rpartition("/")[2]',
         killers=(f"{PLACED_ROWS}::test_rows_go_from_files_by_their_names_on_disk",),
     ),
     Mutant(

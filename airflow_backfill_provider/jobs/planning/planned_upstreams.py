@@ -84,7 +84,7 @@ def planned_upstreams(
 def _changes(
     lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, int], cost: str
 ) -> Mapping[str, PlannedChange]:
-    if not isinstance(query, QueryOverSeveral) or not cost:
+    if not isinstance(query, QueryOverSeveral):
         return {}
 
     def most(name: str, columns: Sequence[str]) -> int | None:

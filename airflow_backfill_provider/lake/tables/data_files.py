@@ -119,8 +119,8 @@ class DataFiles:
         except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             # deltalake may still read a log that this code cannot parse.
             return [count._replace(is_exact=False) for count in self._stored]
-        stored = zip(self._paths(), self._stored, strict=True)
-        return [_without_hidden(count, hidden.get(path, 0)) for path, count in stored]
+        logged = zip(self._logged, self._stored, strict=True)
+        return [_without_hidden(count, hidden.get(file.path, 0)) for file, count in logged]
 
     def footer_rows(self, path: str) -> int:
         """Return the number of rows that a file's footer has."""
@@ -141,12 +141,12 @@ class DataFiles:
 
     def keys(self, order: KeyOrder) -> ArrowKeyIndex:
         """Return an index to read exact keys."""
-        values: dict[str, dict[str, Any]] = {}
+        values = {}
         if partitioned := self._partitioned(order):
             # As Arrow values: Python's dates end with the year 9999.
             of_columns = [_nested(self._actions, "partition", name) for name in partitioned]
             of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
-            values.update(zip(self._paths(), of_files, strict=True))
+            values = dict(zip(self._paths(), of_files, strict=True))
         return ArrowKeyIndex(
             self.storage,
             order,
@@ -227,8 +227,8 @@ class DataFiles:
         if not self.may_hide_rows:
             return {}
         by_name: dict[str, list[str]] = {}
-        for file in self._logged:
-            by_name.setdefault(file.path.rpartition("/")[2], []).append(file.path)
+        for path in self._paths():
+            by_name.setdefault(path.rpartition("/")[2], []).append(path)
         masks: dict[str, pa.Array] = {}
         with suppress(DeltaError, ValueError), storage_errors(self._path):
             for batch in map(pa.record_batch, self._table.deletion_vectors()):

@@ -21,9 +21,8 @@ from airflow_backfill_provider.shapes.joined.affected import AffectedPlan, Affec
 from airflow_backfill_provider.shapes.joined.tree import Pair
 from airflow_backfill_provider.sources.shared.balanced import all_of, any_of
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.kept_changes import kept_rows
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.shallow_rows import shallow
 from airflow_backfill_provider.spark.small_changes import broadcast_if_few, bytes_of
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -63,8 +62,7 @@ def _values(step: AffectedStep, found: list[DataFrame]) -> DataFrame:
 
 def _kept(values: DataFrame, kept: ExitStack) -> DataFrame:
     """Keep values, and let Spark know if they are few: it would sort all rows to look for them otherwise."""
-    values = shallow(values, kept).persist(KEPT)
-    kept.callback(values.unpersist)
+    values = kept_rows(values, kept)
     total = values.agg(
         F.count(F.lit(1)).alias("rows"), F.sum(bytes_of(TableSchema.of(values.schema.json()).types)).alias("bytes")
     ).collect()[0]

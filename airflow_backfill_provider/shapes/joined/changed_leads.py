@@ -16,10 +16,9 @@ from airflow_backfill_provider.shapes.joined.affected import AffectedPlan
 from airflow_backfill_provider.shapes.joined.affected_rows import leads_of_changes
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.kept_changes import kept_rows
 from airflow_backfill_provider.spark.net_changes import leaves_something, new_images, old_images
-from airflow_backfill_provider.spark.shallow_rows import shallow
 
 Rows = Mapping[str, DataFrame]
 """Rows of upstreams, by their names."""
@@ -124,9 +123,7 @@ def affected_unchanged(lead: ChangedLead, images: Rows, ends: Rows) -> Iterator[
             others = others.dropDuplicates(list(names))
         if lead.net is not None:
             others = without_keys(others, lead.net.select(*map(column, names)), names)
-        unchanged = shallow(others, kept).persist(KEPT)
-        kept.callback(unchanged.unpersist)
-        yield unchanged
+        yield kept_rows(others, kept)
 
 
 @contextmanager

@@ -13,11 +13,9 @@ from airflow_backfill_provider.core.refresh_cost import JOIN
 from airflow_backfill_provider.shapes.joined.over_branches import QueryOverBranches, named
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
-from airflow_backfill_provider.shapes.joined.spread import spreads
 from airflow_backfill_provider.shapes.joined.tree import JoinTree
 from airflow_backfill_provider.shapes.joined.units import KeyColumn, UnitColumn
 from airflow_backfill_provider.shapes.queries import OF_ROWS, SUBQUERY, ColumnOrigin, QueryLineage, Units, Upkeep
-from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 _UPKEEP = Upkeep(
     technique="unit",
@@ -59,10 +57,6 @@ class JoinQuery(QueryOverBranches):
     def unit_outputs(self) -> tuple[str, ...]:
         """The view's columns that hold the key of the lead, hidden or not, in the order of the key."""
         return self.row_columns.unit
-
-    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
-        """Return how many rows of the lead a changed row of each upstream touches in the roles below the lead."""
-        return spreads(self.tree, rows, most)
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         """Return the lead's key, and the columns from which the vnode of a lead is computed."""

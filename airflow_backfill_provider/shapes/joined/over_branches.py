@@ -17,6 +17,7 @@ from airflow_backfill_provider.shapes.joined.texts import Names, Reading
 from airflow_backfill_provider.shapes.joined.units import RowUnits
 from airflow_backfill_provider.shapes.queries import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable, Tables, leading
+from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 
 class QueryOverBranches(QueryOverSeveral):
@@ -139,6 +140,11 @@ class QueryOverBranches(QueryOverSeveral):
         """The upstreams whose rows are looked up by their key, or told apart by it in a fan-out."""
         nodes = (node for tree in self.resolution.trees for node in tree.nodes[1:])
         return frozenset(node.relation for node in nodes if not node.how.is_filter)
+
+    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
+        """Return how many rows of the lead a changed row of each upstream touches; unknown if several tables lead."""
+        trees = self.resolution.trees
+        return spreads(trees[0], rows, most) if len(trees) == 1 else {}
 
     def affected_by(self, rows: Mapping[str, int]) -> Mapping[str, float]:
         """Return how many rows of leads a changed row of an upstream affects, in all branches and roles together."""

@@ -17,12 +17,10 @@ from airflow_backfill_provider.shapes.joined.parts import Join
 from airflow_backfill_provider.shapes.joined.query import JoinedQuery, check_joined_query
 from airflow_backfill_provider.shapes.joined.refusals import refused
 from airflow_backfill_provider.shapes.joined.resolved import ResolvedQuery
-from airflow_backfill_provider.shapes.joined.spread import spreads
 from airflow_backfill_provider.shapes.joined_groups.row_units import JoinedRowUnits
 from airflow_backfill_provider.shapes.joined_groups.upkeep import upkeep_over_several
 from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, SUBQUERY, QueryLineage, Upkeep
 from airflow_backfill_provider.shapes.several import over_tables
-from airflow_backfill_provider.shapes.spread import MostRows, Spread
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import JobSettings
@@ -121,11 +119,6 @@ class JoinedGroupQuery(GroupingQuery, QueryOverBranches):
     def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return all columns: the writer joins and groups the lead's rows as they were before their changes."""
         return tuple(available)
-
-    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
-        """Return how many rows of the lead a changed row of each upstream touches; unknown for those of a union."""
-        trees = self.resolution.trees
-        return spreads(trees[0], rows, most) if len(trees) == 1 else {}
 
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         """Return the query over other relations, with the hidden columns of units and of their state added."""
