@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider.sources.shared.hidden_rows import without_file_metadata
-from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.kept_changes import kept_changes
+from airflow_backfill_provider.spark.kept_changes import kept_changes, kept_rows
 from bench.measuring import save_figures, session
 from bench.race import ROUNDS, ROWS
 
@@ -39,7 +38,10 @@ def main(console: Console) -> None:
         feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(path)
         ways: dict[str, dict[str, Callable[[], float]]] = {
             "all rows": {"Spark": lambda: _seconds(rows), "ours": lambda: _seconds(without_file_metadata(rows))},
-            "changes": {"Spark": lambda: _kept_seconds(feed, _kept), "ours": lambda: _kept_seconds(feed, kept_changes)},
+            "changes": {
+                "Spark": lambda: _kept_seconds(feed, kept_rows),
+                "ours": lambda: _kept_seconds(feed, kept_changes),
+            },
         }
         found = {
             what: {who: [way() for _ in range(ROUNDS + 1)][1:] for who, way in of.items()} for what, of in ways.items()
@@ -78,9 +80,3 @@ def _kept_seconds(changes: DataFrame, keep: Callable[[DataFrame, ExitStack], Dat
         started = time.perf_counter()
         keep(changes, opened).count()
         return time.perf_counter() - started
-
-
-def _kept(changes: DataFrame, opened: ExitStack) -> DataFrame:
-    kept = changes.persist(KEPT)
-    opened.callback(kept.unpersist)
-    return kept

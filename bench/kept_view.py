@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,15 +47,8 @@ class KeptView:
         """Create each job, and read its history; return the seconds of the epochs, without those of creation."""
         seconds = []
         for job in self.jobs:
-            backfill = Backfill(job)
-            creation.create_job(
-                job,
-                store=backfill.store,
-                upstream=backfill.upstream,
-                engine=lambda: engine,
-                requested_by=str(REQUESTER),
-            )
-            seconds += _run_epochs(backfill, engine)
+            start(job, engine)
+            seconds += _run_epochs(Backfill(job), engine)
         return seconds
 
     def run_epochs(self, engine: AdoptingEngine) -> list[float]:
@@ -77,6 +71,12 @@ class KeptView:
         view = spark.read.format("delta").load(self.location).select(*computed.columns)
         differing = view.exceptAll(computed).count() + computed.exceptAll(view).count()
         assert not differing, f"{self.folder.name}: {differing:,} rows differ"
+
+
+def start(job: BackfillJob, engine: AdoptingEngine, action: Callable[..., object] = creation.create_job) -> None:
+    """Create a job, or make its definition its own by another action."""
+    backfill = Backfill(job)
+    action(job, store=backfill.store, upstream=backfill.upstream, engine=lambda: engine, requested_by=str(REQUESTER))
 
 
 def _run_epochs(backfill: Backfill, engine: AdoptingEngine) -> list[float]:

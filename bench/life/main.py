@@ -17,11 +17,11 @@ from rich.console import Console
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.job.definition import BackfillJob
-from airflow_backfill_provider.jobs import changed_query, creation
+from airflow_backfill_provider.jobs import changed_query
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.row_questions import why
 from bench.figures import COMPUTED_FIRST, EPOCH, FIRST_LOAD, LARGE
-from bench.kept_view import KeptView
+from bench.kept_view import KeptView, start
 from bench.life.results import (
     ADDED,
     ADOPTED,
@@ -89,7 +89,7 @@ def _adopt(running: Race, size: str, sales: Sales) -> None:
         as_of=Backfill(made.jobs[0]).upstream.latest().number,
     )
     job = adopting.jobs[0].model_copy(update={"materialized_view": nightly})
-    running.note(ADOPTED, size, ROW, _timed(lambda: _start(running, job, creation.create_job)))
+    running.note(ADOPTED, size, ROW, _timed(lambda: start(job, running.engine)))
 
 
 def _change(running: Race, size: str, sales: Sales, kind: str, latter: str) -> None:
@@ -102,7 +102,7 @@ def _change(running: Race, size: str, sales: Sales, kind: str, latter: str) -> N
     changed = _view(sales, kind, latter)
 
     def change() -> None:
-        _start(running, changed.jobs[0], changed_query.change_query)
+        start(changed.jobs[0], running.engine, changed_query.change_query)
         changed.run_epochs(running.engine)
 
     running.note(CHANGED, size, kind, _timed(change))
@@ -129,17 +129,6 @@ def _keep(running: Race, size: str, sales: Sales) -> None:
             running.note(counted(EPOCH, number), size, view.kind, sum(view.run_epochs(running.engine)))
     _require_equal(running, latest)
     _require_equal(running, history)
-
-
-def _start(running: Race, job: BackfillJob, action: Callable[..., object]) -> None:
-    backfill = Backfill(job)
-    action(
-        job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=lambda: running.engine,
-        requested_by=str(REQUESTER),
-    )
 
 
 def _finish(job: BackfillJob) -> None:
