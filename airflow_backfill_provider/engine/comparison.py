@@ -14,7 +14,7 @@ import datetime as dt
 import time
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
@@ -31,6 +31,11 @@ from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, C
 from airflow_backfill_provider.engine.differing_keys import COLUMNS, KIND, differing_keys, encoded
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
+
+_HALF = 32
+"""Half of the bits of a hash."""
+
+_LOWER = (1 << _HALF) - 1
 
 
 def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
@@ -84,22 +89,24 @@ def _columns_of(rows: DataFrame) -> StructType:
 def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
     grouped = rows.groupBy(UNIT).agg(
         F.count(F.lit(1)).alias("rows"),
-        *(_sum(F.col(name)).alias(f"sum{name}") for name in HASHES),
+        # A sum of the hashes would overflow, and one of decimals is several times as slow.
+        *(F.sum(F.shiftright(name, _HALF)).alias(f"upper{name}") for name in HASHES),
+        *(F.sum(F.col(name).bitwiseAND(F.lit(_LOWER))).alias(f"lower{name}") for name in HASHES),
         *(F.bit_xor(name).alias(f"parity{name}") for name in HASHES),
     )
     return {
         row[UNIT]: VnodeChecksum(
             rows=row["rows"],
-            sums=(int(row[f"sum{HASHES[0]}"]), int(row[f"sum{HASHES[1]}"])),
+            sums=(_sum(row, HASHES[0]), _sum(row, HASHES[1])),
             parities=(row[f"parity{HASHES[0]}"], row[f"parity{HASHES[1]}"]),
         )
         for row in grouped.collect()
     }
 
 
-def _sum(value: Column) -> Column:
-    # A sum of longs would overflow.
-    return F.sum(value.cast("decimal(28,0)"))
+def _sum(row: Row, name: str) -> int:
+    upper, lower = row[f"upper{name}"], row[f"lower{name}"]
+    return int((upper << _HALF) + lower)
 
 
 def _details(

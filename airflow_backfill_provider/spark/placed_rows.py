@@ -117,12 +117,15 @@ def replace_placed(
     part: str,
     identity: ViewIdentity,
     barrier: Barrier,
+    *,
+    is_updated: str,
 ) -> bool:
     """
     Replace few rows of a table, once per epoch and part.
 
-    :param rows: the table's columns and the places. A row with a place goes; one without a place comes.
+    :param rows: the table's columns, the places and the flag. A row with a place goes; one without a place comes.
     :param known: the rows among which those that go were found.
+    :param is_updated: the name of the flag that a row goes because another comes in its place, or comes in one.
     :returns: whether the part is written. If it is not, the table has moved on, and nothing is written.
     """
     places = known.places
@@ -131,19 +134,19 @@ def replace_placed(
     transaction = epoch_transaction(identity, part, barrier)
 
     def write() -> None:
-        replacement = _replacement(
-            rows.select(*map(column, known.columns), *places.names).toArrow(), known.columns, places
-        )
+        found = rows.select(*map(column, known.columns), *places.names, is_updated).toArrow()
+        replacement = _replacement(found, known.columns, places, is_updated)
         replace_rows(table.path, replacement, places.table, known.version, transaction)
 
     return table.once(part, identity, barrier, write, may_be_empty=True)
 
 
-def _replacement(found: pa.Table, columns: Sequence[str], places: Places) -> Replacement:
+def _replacement(found: pa.Table, columns: Sequence[str], places: Places, is_updated: str) -> Replacement:
     goes = pc.is_valid(found.column(places.row))
-    gone = found.filter(goes)
+    gone, come = found.filter(goes), found.filter(pc.invert(goes))
     by_file: dict[str, set[int]] = {}
     for file, row in zip(*(gone.column(name).to_pylist() for name in places.names), strict=True):
         by_file.setdefault(file, set()).add(row)
     by_file = {unquote(file.rpartition("/")[2]): numbers for file, numbers in by_file.items()}
-    return Replacement(by_file, gone.select(columns), found.filter(pc.invert(goes)).select(columns))
+    flags = (gone.column(is_updated), come.column(is_updated))
+    return Replacement(by_file, gone.select(columns), come.select(columns), flags)

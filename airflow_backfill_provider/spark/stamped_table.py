@@ -90,7 +90,7 @@ class StampedTable:
         self.spark = spark
         self._kind = kind
         self.log = DeltaLog(path, storage_options)
-        self._options = storage_options
+        self.storage_options = storage_options
 
     @property
     def sql_name(self) -> str:
@@ -103,7 +103,7 @@ class StampedTable:
 
     def read_at(self, version: int) -> DataFrame:
         """Return the table's rows as of a version."""
-        return rows_at(self.spark, self.path, version, self._options)
+        return rows_at(self.spark, self.path, version, self.storage_options)
 
     # -------------------------------------------------------------------------------------------------- writes
 
@@ -126,7 +126,7 @@ class StampedTable:
         placed = gathered(storable(rows, self.partition_by), self.partition_by)
 
         def write() -> None:
-            append_rows(placed, self.path, transaction, staged, self._options)
+            append_rows(placed, self.path, transaction, staged, self.storage_options)
 
         self.once(part, identity, barrier, write, may_be_empty=False)
 
@@ -169,7 +169,7 @@ class StampedTable:
             # Despite the error, the table may exist: another process may have created it.
             remove_uncommitted_files(self.path)
         try:
-            found = view_identity(self.path, self._options)
+            found = view_identity(self.path, self.storage_options)
         except MaterializedViewError:
             # The failed write may have left files at the path, which are not the cause of the failure.
             if failure is None:

@@ -26,7 +26,7 @@ from airflow_backfill_provider.spark.small_changes import MOST_KEYS, are_few, by
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _IS_FRESH, _IS_KEPT, _IS_FIRST, _HAS_SEVERAL = "is_fresh", "is_kept", "is_first", "has_several"
-_IS_TOMBSTONE, _HASH = "is_tombstone", "hash"
+_IS_TOMBSTONE, _IS_UPDATED, _HASH = "is_tombstone", "is_updated", "hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class UnitChanges:
     :param view: the view's columns.
     :param is_tombstone: the name of the flag that a row is a tombstone. Tombstones are of rows that the view has.
     :param is_first: the name of the flag that a row is the first one of equal rows.
+    :param is_updated: the name of the flag that a row is the only one of its unit, before or after, and another row is
+        so, too: one is an update of the other.
     :param hashed: the name of the column with the hash of the view's row that a tombstone removes.
     :param removed: the number of tombstones.
     :param written: the number of new rows.
@@ -54,6 +56,7 @@ class UnitChanges:
     view: StructType
     is_tombstone: str
     is_first: str
+    is_updated: str
     hashed: str
     removed: int
     written: int
@@ -130,7 +133,7 @@ def unit_changes(
             *map(column, old.columns),
             *(old.places.names if old.places else ()),
             is_tombstone.alias(own.named(_IS_TOMBSTONE)),
-            *map(own.named, (_IS_FIRST, _HASH, _HAS_SEVERAL)),
+            *map(own.named, (_IS_FIRST, _IS_UPDATED, _HASH, _HAS_SEVERAL)),
         )
         .persist(KEPT)
     )
@@ -170,14 +173,15 @@ def _compared(
     # A view that is one unit may be large, so its rows are divided by what they are compared by.
     keys: list[Column] = [column(unit) for unit in units] or [F.col(hashed)]
     of_unit, of_row = Window.partitionBy(*keys), Window.partitionBy(*keys, hashed)
-    several = F.count_if(~F.col(flag)).over(of_unit) > 1 if units else F.lit(True)
+    before, after = (F.count_if(condition).over(of_unit) for condition in (~F.col(flag), F.col(flag)))
     number = F.row_number().over(of_row.orderBy(flag))
     sides = side(old.rows, is_fresh=False).unionAll(side(fresh, is_fresh=True))
     return sides.repartition(*keys).withColumns(
         {
             own.named(_IS_KEPT): F.count_if(flag).over(of_row) == F.count_if(~F.col(flag)).over(of_row),
             own.named(_IS_FIRST): number == 1,
-            own.named(_HAS_SEVERAL): several,
+            own.named(_IS_UPDATED): (before == 1) & (after == 1) if units else F.lit(False),
+            own.named(_HAS_SEVERAL): before > 1 if units else F.lit(True),
         }
     )
 
@@ -216,6 +220,7 @@ class _Found:
             view=self.view,
             is_tombstone=own.named(_IS_TOMBSTONE),
             is_first=own.named(_IS_FIRST),
+            is_updated=own.named(_IS_UPDATED),
             hashed=own.named(_HASH),
             removed=total["removed"],
             written=total["written"],

@@ -35,18 +35,15 @@ from airflow_backfill_provider.lake.tables.view_identity import (
 from airflow_backfill_provider.sources.shared.balanced import all_of
 from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
-from airflow_backfill_provider.spark.merging import REMOVE, insert_of, merge_into, refuse_match, same_keys
+from airflow_backfill_provider.spark.merging import insert_of, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges
-from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
-from airflow_backfill_provider.spark.placed_rows import KnownRows, replace_placed
+from airflow_backfill_provider.spark.replaced_units import replace_known, rows_before, units_of
 from airflow_backfill_provider.spark.session import session_settings
-from airflow_backfill_provider.spark.small_changes import MOST_KEYS, MOST_ROWS_OF_A_TASK, broadcast_if_few, key_filter
+from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.spark.stamps import ADOPTION, CHANGES, OF_CHANGES, snapshot_part, transaction_id
 from airflow_backfill_provider.spark.table_rows import has_deletion_vectors
-from airflow_backfill_provider.spark.touched_units import TouchedUnits
-from airflow_backfill_provider.spark.unit_changes import unit_changes
 from airflow_backfill_provider.spark.view_columns import names_to_map
 from airflow_backfill_provider.spark.view_layout import ANY_PROPERTY, PLAIN, assignments, table_clauses
 
@@ -289,54 +286,12 @@ class MaterializedView:
         :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.spark.stamps`.
         :returns: the number of rows in ``touched``; ``None`` if an earlier attempt has replaced the units.
         """
-        if self.table.is_written(part, identity, barrier):
+        known = rows_before(self.table, part, identity, barrier)
+        if known is None:
             return None
-        # Until the part is written, every attempt finds what the epoch's earlier writes left.
-        view = KnownRows.of(self.table, self.table.log.newest().version)
-        units = TouchedUnits.of(touched, unit_columns) if unit_columns else None
-        partitions = touched_partitions(touched, partition_columns(touched, self.table.partition_by))
-        old = view.of_units(units, partitions)
-        self.replace_known(old, fresh, units, part, identity, barrier)
+        units, old = units_of(known, touched, unit_columns, self.table.partition_by)
+        replace_known(self.table, old, fresh, units, part, identity, barrier)
         return 1 if units is None else units.number
-
-    def replace_known(
-        self,
-        old: KnownRows,
-        fresh: DataFrame,
-        units: TouchedUnits | None,
-        part: str,
-        identity: ViewIdentity,
-        barrier: Barrier,
-    ) -> None:
-        """
-        Replace units whose rows were read from the view before; see :meth:`replace_units`.
-
-        :param old: all rows that the view has of the units, as of a version that was the newest one before the part was
-            found unwritten. Rows that came later would stay.
-        :param units: the units; ``None`` if the whole view is one unit.
-        """
-        if units is None or units.number > MOST_ROWS_OF_A_TASK:
-            old = old.without_places()
-        with unit_changes(old, fresh, units, self.table.partition_by) as changes:
-            if changes.are_few and replace_placed(self.table, changes.found, old, part, identity, barrier):
-                return
-            if not changes.removed:
-                self.table.append(changes.fresh, part, identity, barrier)
-                return
-            merge_into(
-                self.table,
-                broadcast_if_few(changes.rows, changes.removed + changes.written, changes.value_bytes),
-                [
-                    *changes.conditions(),
-                    *(units.within("view.") if units else ()),
-                    *changes.within("view."),
-                    *(changes.filters() if has_deletion_vectors(self.path, self.storage_options) else ()),
-                ],
-                f"{REMOVE} WHEN NOT MATCHED AND NOT change.{changes.is_tombstone} THEN {insert_of(old.columns)}",
-                part,
-                identity,
-                barrier,
-            )
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
         """Return whether an earlier attempt appended a part of the chunk."""

@@ -15,9 +15,9 @@ MUTANTS = (
         breaks="A group that HAVING drops from now on stays in the view as it was.",
         invariant="I1",
         file="airflow_backfill_provider/spark/view.py",
-        old="old = view.of_units(units, partitions)",
-        new="old = view.of_units(units, partitions)\n        if units is not None:\n            old = old.among("
-        'old.rows.join(fresh, list(units.columns), "left_semi"))',
+        old="replace_known(self.table, old, fresh,",
+        new="if units is not None:\n            old = old.among("
+        'old.rows.join(fresh, list(units.columns), "left_semi"))\n        replace_known(self.table, old, fresh,',
         killers=(f"{UNIT_CHANGES}::test_units_are_replaced_in_one_commit_and_rows_that_stay_are_not_written",),
         spark=True,
     ),

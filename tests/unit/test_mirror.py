@@ -119,6 +119,7 @@ WITHOUT = {
     "spark/log_preloader.py": Untested("it saves requests to a real server", "tests/integration/s3/test_requests.py"),
     "spark/key_variable.py": on_spark("test_key_removal"),
     "spark/merging.py": on_spark("test_small_changes"),
+    "spark/replaced_units.py": on_spark("test_unit_changes"),
     "spark/created_types.py": on_spark("test_upstream_schemas"),
     "spark/different_rows.py": on_spark("test_compared_tables"),
     "spark/first_rows.py": on_spark("test_succession"),

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -38,6 +39,9 @@ from airflow_backfill_provider.lake.log.written_statistics import statistics_of
 from airflow_backfill_provider.lake.store.storage import one_line, storage_errors
 
 _CHANGE_FOLDER, _CHANGE_TYPE = "_change_data", "_change_type"
+
+_CHANGE_TYPES = (("update_preimage", "delete"), ("update_postimage", "insert"))
+"""What Delta calls the change of a row that goes, and of one that comes: if it is updated, and otherwise."""
 
 _MOST_HIDDEN = 1_000_000
 """The most hidden rows of a file that are read into memory."""
@@ -67,11 +71,13 @@ class Replacement:
     :param places: the name of a data file → the numbers of its rows that go.
     :param removed: the rows that go, in the table's columns.
     :param written: the rows that come.
+    :param is_updated: of both, whether another row comes in the row's place, or the row in that of another one.
     """
 
     places: Mapping[str, set[int]]
     removed: pa.Table
     written: pa.Table
+    is_updated: tuple[pa.ChunkedArray, pa.ChunkedArray]
 
 
 def replace_rows(
@@ -204,8 +210,8 @@ class _NewFiles:
             yield {"add": {**entry, "modificationTime": now, "dataChange": True, "stats": statistics}}
         if table.has_feed and gone.num_rows:
             changes = [
-                rows.append_column(_CHANGE_TYPE, pa.array([kind] * rows.num_rows, pa.string()))
-                for rows, kind in ((gone, "delete"), (come, "insert"))
+                rows.append_column(_CHANGE_TYPE, pc.if_else(is_updated, *kinds))
+                for rows, is_updated, kinds in zip((gone, come), replacement.is_updated, _CHANGE_TYPES, strict=True)
             ]
             (self._table / _CHANGE_FOLDER).mkdir(exist_ok=True)
             name = f"{_CHANGE_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"

@@ -21,7 +21,7 @@ from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.writer import SliceWriter
-from airflow_backfill_provider.spark.placed_rows import KnownRows
+from airflow_backfill_provider.spark.replaced_units import replace_known, rows_before
 from airflow_backfill_provider.spark.stamps import CHANGES
 
 _OF_STATE = {HIDDEN: True, "comment": "state of the row's group, and no column of the query: do not read it"}
@@ -60,11 +60,10 @@ class FoldWriter(SliceWriter):
             return super().write_changes(changes, identity, barrier, repairs=repairs, since=since)
         view = self._context.view
         # The previous epoch left the same rows, but VACUUM may have deleted the files of its version after an OPTIMIZE.
-        version = view.table.log.newest().version
-        # This comes second: then the version is from before the epoch's own write, and nothing is added twice.
-        if view.table.is_written(CHANGES, identity, barrier):
+        known = rows_before(view.table, CHANGES, identity, barrier)
+        if known is None:
             return None
-        folded, known = self._folded(), KnownRows.of(view.table, version)
+        folded = self._folded()
         schema = self.schema()
         names, outputs = schema.names, self._slices.outputs_in(schema)
 
@@ -80,7 +79,7 @@ class FoldWriter(SliceWriter):
             with step.touched(old, new, lambda units: known.of_units(units).rows, read) as touched:
                 units = touched.units.named(outputs) if touched.units else None
                 held, fresh = known.among(touched.old), touched.fresh.toDF(*names)
-                view.replace_known(held, fresh, units, CHANGES, identity, barrier)
+                replace_known(view.table, held, fresh, units, CHANGES, identity, barrier)
                 reads_all = images.reads_all or touched.number_lost
                 return UnitWork(
                     technique=self._query.technique, units=touched.number, rows_read=None if reads_all else 0

@@ -31,12 +31,10 @@ from airflow_backfill_provider.spark.former_rows import (
     with_columns_of,
 )
 from airflow_backfill_provider.spark.job_rows import literal
-from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
-from airflow_backfill_provider.spark.placed_rows import KnownRows
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.query import run_query
+from airflow_backfill_provider.spark.replaced_units import replace_following, rows_before
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
-from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 
 class FormerRowsWriter(RowWriter):
@@ -138,23 +136,17 @@ class FormerRowsWriter(RowWriter):
 
         :param versions: the used columns, the version of each change, and the flags of a change.
         """
-        view = self._context.view
-        newest = view.table.log.newest().version
-        # This comes second: then the version is from before the epoch's own write, and nothing is added twice.
-        if view.table.is_written(part, identity, barrier):
+        table = self._context.view.table
+        known = rows_before(table, part, identity, barrier)
+        if known is None:
             return
         former = FormerRows(self._context.job.keep, super().schema(), self._key_outputs())
-        known = KnownRows.of(view.table, newest)
+
+        def fresh(old: DataFrame) -> DataFrame:
+            return former.after(old, self._steps(former, self._dated(versions, barrier)))
+
         touched = former.units_of(self._keys_of(versions))
-        units = TouchedUnits.of(touched, former.unit)
-        partitions = touched_partitions(touched, partition_columns(touched, view.table.partition_by))
-        old = known.of_units(units, partitions)
-        old = old.among(old.rows.persist(KEPT))
-        try:
-            fresh = former.after(old.rows, self._steps(former, self._dated(versions, barrier)))
-            view.replace_known(old, fresh, units, part, identity, barrier)
-        finally:
-            old.rows.unpersist()
+        replace_following(table, known, touched, former.unit, fresh, part, identity, barrier)
 
     def _dated(self, versions: DataFrame, barrier: Barrier) -> DataFrame:
         """Return changes with what the view has of their versions in place of these."""

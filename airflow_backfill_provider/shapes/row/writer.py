@@ -22,12 +22,16 @@ from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
 from airflow_backfill_provider.shapes.view_checks import require_lasting
-from airflow_backfill_provider.sources.shared.by_key import column, without_keys
+from airflow_backfill_provider.sources.shared.by_key import column, with_keys, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
 from airflow_backfill_provider.spark.partitions import touched_partitions
+from airflow_backfill_provider.spark.placed_rows import KnownRows
 from airflow_backfill_provider.spark.predicates import without_pushdown
+from airflow_backfill_provider.spark.replaced_units import replace_following, rows_before
+from airflow_backfill_provider.spark.small_changes import are_few
+from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.spark.spark_messages import condition_of_a_row
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.view_columns import require_columns
@@ -89,7 +93,7 @@ class RowWriter(ViewWriter):
             by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
         # Nobody reads a view that is hidden until it is finished, so two commits do no harm.
         is_hidden = self._context.job.visibility is Visibility.ON_FINISH and barrier.was_unfinished
-        apply = self._rewrite if is_hidden else self._merge
+        apply = self._rewrite if is_hidden else self._apply
         # A foreign row may lie in a partition that its key does not decide.
         within = () if repairs else self._partitions_of(by_key)
         apply(by_key, changes.measured, identity, barrier, within)
@@ -170,6 +174,45 @@ class RowWriter(ViewWriter):
                 raise
             # A key that the query filters out may have no value.
             return ()
+
+    def _apply(
+        self,
+        changes: DataFrame,
+        measured: MeasuredChanges,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        within: Sequence[str],
+    ) -> None:
+        """Replace the rows of the changed keys where they are, if that is possible, or by a merge."""
+        known = rows_before(self._context.view.table, CHANGES, identity, barrier)
+        if known is None:
+            return
+        if known.places and are_few(2 * measured.through, len(known.columns), 2 * measured.value_bytes):
+            self._replace_known(changes, known, identity, barrier)
+        else:
+            self._merge(changes, measured, identity, barrier, within)
+
+    def _replace_known(self, changes: DataFrame, known: KnownRows, identity: ViewIdentity, barrier: Barrier) -> None:
+        """
+        Replace the rows of the changed keys by the new rows that pass the query's filter.
+
+        Like the merge, it fails if a key appeared that the view already has.
+
+        :param known: all rows that the view has.
+        """
+        outputs, own = self._key_outputs(), self._rows.own
+        new = self._context.run(changes.filter(F.col(own.is_upsert)))
+
+        def keys(rows: DataFrame) -> DataFrame:
+            return rows.select(*map(column, self._rows.key.names)).toDF(*outputs)
+
+        def fresh(old: DataFrame) -> DataFrame:
+            repeated = with_keys(old, keys(changes.filter(F.col(own.appeared))), outputs)
+            repeated.select(F.raise_error(F.lit(DUPLICATE_KEY))).head(1)
+            return new
+
+        table = self._context.view.table
+        replace_following(table, known, keys(changes), outputs, fresh, CHANGES, identity, barrier)
 
     def _merge(
         self,

@@ -104,12 +104,12 @@ CHANGED = sorted(
     str(Row(_change_type=kind, shop=shop, day=day, n=n))
     for kind, shop, day, n in [
         ("delete", "changes", 1, 1),
-        ("delete", None, 1, 1),
+        ("update_preimage", None, 1, 1),
         ("delete", "goes", None, 1),
         ("delete", "twice", 1, 1),
         ("delete", "twice", 1, 1),
         ("insert", "changes", 1, 1),
-        ("insert", None, 1, 7),
+        ("update_postimage", None, 1, 7),
         ("insert", "twice", 1, 1),
         ("insert", "new", 1, 1),
     ]

@@ -13,7 +13,9 @@ from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = "name STRING, number INT, amount DECIMAL(12,3), at TIMESTAMP, raw BINARY, note STRING"
+COLUMNS = "name STRING, number INT, amount DECIMAL(12,3), at TIMESTAMP, raw BINARY, note STRING, list ARRAY<INT>"
+"""Rows with nested values are merged, and not replaced at their places."""
+
 KEY = ["name", "number", "amount", "at", "raw"]
 
 
@@ -24,7 +26,7 @@ def fresh(lakehouse: Lakehouse) -> Lakehouse:
     lakehouse.sql(
         "INSERT INTO {upstream} SELECT IF(id % 7 = 0, NULL, concat('ä', id)), IF(id % 5 = 0, NULL, INT(id)), "
         "IF(id % 11 = 0, NULL, id / 8), IF(id % 13 = 0, NULL, timestamp_micros(id * 1000003)), "
-        "IF(id % 3 = 0, NULL, unhex(hex(id))), IF(id % 4 = 0, 'hidden', 'shown') FROM range(1, 600)"
+        "IF(id % 3 = 0, NULL, unhex(hex(id))), IF(id % 4 = 0, 'hidden', 'shown'), array(1) FROM range(1, 600)"
     )
     lakehouse.create(
         key=KEY,
@@ -46,7 +48,7 @@ def test_every_change_of_keys_of_many_types_is_applied(fresh: Lakehouse) -> None
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE hash(number, amount) % 9 = 0")
     fresh.sql("UPDATE {upstream} SET note = 'hidden' WHERE hash(number, amount) % 10 = 0")
     fresh.sql("DELETE FROM {upstream} WHERE hash(number, amount) % 11 = 0")
-    fresh.sql("INSERT INTO {upstream} SELECT 'new', INT(id), NULL, NULL, NULL, 'shown' FROM range(20)")
+    fresh.sql("INSERT INTO {upstream} SELECT 'new', INT(id), NULL, NULL, NULL, 'shown', NULL FROM range(20)")
     fresh.epoch()
 
     assert "getbit" in merges(fresh)[0]
@@ -75,7 +77,9 @@ def test_a_key_of_nulls_that_the_view_lacks_is_not_removed(lakehouse: Lakehouse)
 
 @pytest.mark.exhaustive
 def test_a_key_that_the_view_already_has_is_refused(fresh: Lakehouse) -> None:
-    fresh.sql("INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice' FROM {upstream} WHERE number = 1")
+    fresh.sql(
+        "INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice', NULL FROM {upstream} WHERE number = 1"
+    )
     with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):
         fresh.epoch()
 
@@ -88,6 +92,42 @@ def test_a_view_with_a_widened_key_is_read_in_its_own_type(fresh: Lakehouse) -> 
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE number % 3 = 0")
     fresh.epoch()
     fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
+
+
+def test_rows_without_nested_values_are_replaced_at_their_places(lakehouse: Lakehouse) -> None:
+    """I1: a row that changes, goes, comes, no longer passes the filter, and is as it was; I2: in a repeated epoch."""
+    lakehouse.make_upstream("id BIGINT, name STRING, note STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT IF(id = 5, NULL, id), concat('n', id), 'shown' FROM range(9)")
+    lakehouse.create(
+        key=["id"],
+        query="SELECT id AS number, name FROM upstream WHERE note <> 'hidden'",
+        table_properties={"delta.enableDeletionVectors": "true"},
+    )
+    lakehouse.finish()
+    lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id = 1 OR id IS NULL")
+    lakehouse.sql("UPDATE {upstream} SET note = 'hidden' WHERE id = 2")
+    lakehouse.sql("UPDATE {upstream} SET note = 'other' WHERE id = 4")
+    lakehouse.sql("DELETE FROM {upstream} WHERE id = 3")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (20, 'new', 'shown'), (21, 'new', 'hidden')")
+    lakehouse.epoch()
+
+    lakehouse.assert_equals_query("SELECT id AS number, name FROM {upstream} WHERE note <> 'hidden'")
+    newest = lakehouse.sql("DESCRIBE HISTORY {view}").first()
+    assert newest["engineInfo"] == "airflow-backfill-provider"
+    feed = lakehouse.spark.read.option("readChangeFeed", "true").option("startingVersion", newest["version"])
+    changes = feed.format("delta").load(lakehouse.view_path).select("_change_type", "number")
+    assert {tuple(row) for row in changes.collect()} == {
+        ("update_preimage", 1),
+        ("update_postimage", 1),
+        ("update_preimage", None),
+        ("update_postimage", None),
+        ("delete", 2),
+        ("delete", 3),
+        ("insert", 20),
+    }
+    lakehouse.sql("INSERT INTO {upstream} VALUES (7, 'twice', 'shown')")
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):
+        lakehouse.epoch()
 
 
 def test_few_unchanged_rows_pass_the_key_filter(fresh: Lakehouse) -> None:

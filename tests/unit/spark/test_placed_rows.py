@@ -21,9 +21,11 @@ def test_rows_go_from_files_by_their_names_on_disk() -> None:
             "id": [1, 2, 3, 4],
             "__file": ["part%201%2520%C3%BC.parquet", "part%201%2520%C3%BC.parquet", "part-2.parquet", None],
             "__row": [0, 7, 0, None],
+            "__updated": [False, True, False, True],
         }
     )
-    replacement = _replacement(found, ["id"], PLACES)
+    replacement = _replacement(found, ["id"], PLACES, "__updated")
     assert replacement.places == {"part 1%20ü.parquet": {0, 7}, "part-2.parquet": {0}}
     assert replacement.removed == pa.table({"id": [1, 2, 3]})
     assert replacement.written == pa.table({"id": [4]})
+    assert [flags.to_pylist() for flags in replacement.is_updated] == [[False, True, False], [True]]

@@ -47,6 +47,14 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def replacing(places: dict[str, set[int]], gone: list[int], written: pa.Table) -> Replacement:
+    """A number on both sides is an update."""
+    come = written["n"].to_pylist()
+    before, after = ([n in others for n in numbers] for numbers, others in ((gone, come), (come, gone)))
+    flags = (pa.chunked_array([before], pa.bool_()), pa.chunked_array([after], pa.bool_()))
+    return Replacement(places, rows(*gone), written, flags)
+
+
 def replaced(
     table: Path,
     places: dict[str, set[int]],
@@ -55,7 +63,7 @@ def replaced(
     transaction: AppendTransaction = TRANSACTION,
 ) -> bool:
     gone = [10 * (file == OTHER) + row for file, numbers in places.items() for row in numbers]
-    replacement = Replacement(places, rows(*gone), written)
+    replacement = replacing(places, gone, written)
     return replace_rows(str(table), replacement, open_plain(str(table)), version, transaction)
 
 
@@ -93,8 +101,8 @@ def test_rows_go_and_come_in_one_commit(table: Path) -> None:
     assert (commit.transactions, commit.user_metadata, commit.changes_data) == ({"app": 7}, '{"epoch": 7}', True)
     feed = pa.table(DeltaTable(table).load_cdf(3, 3).read_all()).select(["n", "_change_type"]).to_pylist()
     assert sorted((row["n"], row["_change_type"]) for row in feed) == [
-        (1, "delete"),
-        (1, "insert"),
+        (1, "update_postimage"),
+        (1, "update_preimage"),
         (3, "delete"),
         (12, "delete"),
         (40, "insert"),
@@ -166,7 +174,7 @@ def test_another_commit_at_the_last_moment_wins(table: Path, monkeypatch: pytest
         return write(*arguments)
 
     monkeypatch.setattr(replaced_rows, "write_hidden_rows", meanwhile)
-    replacement = Replacement({FILE: {1}}, rows(1), rows(1, 40))
+    replacement = replacing({FILE: {1}}, [1], rows(1, 40))
     assert not replace_rows(str(table), replacement, expected, 2, TRANSACTION)
     assert content(table) == [*range(13), 77]
     assert not [path for path in files(table) if path.name.startswith(("deletion_vector", "cdc", "_commit"))]
@@ -181,7 +189,7 @@ def test_files_stay_if_the_commit_may_be_there(table: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "link", linked)
     with pytest.raises(StorageUnavailableError):
-        replace_rows(str(table), Replacement({FILE: {1}}, rows(1), rows(40)), expected, 2, TRANSACTION)
+        replace_rows(str(table), replacing({FILE: {1}}, [1], rows(40)), expected, 2, TRANSACTION)
     assert content(table) == [0, *range(2, 13), 40]
 
 
