@@ -75,6 +75,7 @@ class Writer:
     common: list[str] = field(default_factory=list)
     names: int = 0
     nullable: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
 
     def query(self) -> str:
         """Return a join."""
@@ -117,11 +118,14 @@ class Writer:
                     text += f" {join} {self._relation()} AS {role} ON {on}"
                     lists.append(role)
                     self.nullable |= {role} if join == "LEFT JOIN" else set()
-                case "," if " RIGHT JOIN " not in text:  # SQLite 3.40 finds rows of no match there
+                # Of a text with both, also in two branches of a union, SQLite 3.40 finds rows of no match.
+                case "," if "RIGHT JOIN" not in self.used:
+                    self.used.add(",")
                     text += f", {self._relation()} AS {role}"
                     where.append(on)
                     lists.append(role)
-                case "RIGHT JOIN" if number == 0:
+                case "RIGHT JOIN" if number == 0 and "," not in self.used:
+                    self.used.add("RIGHT JOIN")
                     text += f" RIGHT JOIN {self._relation()} AS {role} ON {on}"
                     lists.append(role)
                     self.nullable.add(roles[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import PLACED_ROWS, REPLACED_ROWS, SCANNED_ROWS
+from faults.mutants.killers import PLACED_ROWS, REPLACED_ROWS, SCANNED_ROWS, SMALL_CHANGES
 from faults.mutants.mutant import Mutant
 
 _FILE = "airflow_backfill_provider/lake/log/replaced_rows.py"
@@ -43,6 +43,25 @@ MUTANTS = (
         old="if table.has_feed and gone.num_rows:",
         new="if table.has_feed and come.num_rows > gone.num_rows:",
         killers=(f"{REPLACED_ROWS}::test_rows_go_and_come_in_one_commit",),
+    ),
+    Mutant(
+        name="updates-told-as-removals",
+        breaks="A reader of the view's change feed sees a row go that is still there.",
+        invariant="I7",
+        file=_FILE,
+        old="pc.if_else(is_updated, *kinds)",
+        new="pc.if_else(is_updated, *reversed(kinds))",
+        killers=(f"{REPLACED_ROWS}::test_rows_go_and_come_in_one_commit",),
+    ),
+    Mutant(
+        name="appeared-keys-replaced",
+        breaks="The upstream has two rows with one key, and the newer one silently takes the other's place in the view.",
+        invariant="I1",
+        file="airflow_backfill_provider/shapes/row/writer.py",
+        old="repeated = with_keys(old, keys(changes.filter(F.col(own.appeared))), outputs)",
+        new="repeated = with_keys(old, keys(changes.limit(0)), outputs)",
+        killers=(f"{SMALL_CHANGES}::test_rows_without_nested_values_are_replaced_at_their_places",),
+        spark=True,
     ),
     Mutant(
         name="names-of-files-as-addresses",
