@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         name="appeared-keys-replaced",
-        breaks="The upstream has two rows with one key, and the newer one silently takes the other's place in the view.",
+        breaks="The upstream has two rows with one key, and the newer one replaces the other in the view.",
         invariant="I1",
         file="airflow_backfill_provider/shapes/row/writer.py",
         old="repeated = with_keys(old, keys(changes.filter(F.col(own.appeared))), outputs)",
