@@ -34,6 +34,7 @@ from airflow_backfill_provider.spark.small_changes import are_few
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.spark.spark_messages import condition_of_a_row
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
+from airflow_backfill_provider.spark.table_rows import has_deletion_vectors
 from airflow_backfill_provider.spark.view_columns import require_columns
 from airflow_backfill_provider.spark.whole_view import replace_view
 
@@ -81,7 +82,7 @@ class RowWriter(ViewWriter):
         repairs: bool,
         since: TableVersions | None,
     ) -> None:
-        """Merge the changed keys; if changes waited, remove these keys and append their rows."""
+        """Replace or merge the changed keys; if changes waited, remove these keys and append their rows."""
         del since
         if self._rows.reader.appends_only and not repairs:
             appended = self._written(changes.net.select(*map(column, self._rows.columns)))
@@ -93,10 +94,18 @@ class RowWriter(ViewWriter):
             by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
         # Nobody reads a view that is hidden until it is finished, so two commits do no harm.
         is_hidden = self._context.job.visibility is Visibility.ON_FINISH and barrier.was_unfinished
-        apply = self._rewrite if is_hidden else self._apply
+        view, measured = self._context.view, changes.measured
+        if not is_hidden and has_deletion_vectors(view.path, view.storage_options):
+            known = rows_before(view.table, CHANGES, identity, barrier)
+            if known is None:
+                return
+            if known.places and are_few(2 * measured.through, len(known.columns), 2 * measured.value_bytes):
+                self._replace_known(by_key, known, identity, barrier)
+                return
+        apply = self._rewrite if is_hidden else self._merge
         # A foreign row may lie in a partition that its key does not decide.
         within = () if repairs else self._partitions_of(by_key)
-        apply(by_key, changes.measured, identity, barrier, within)
+        apply(by_key, measured, identity, barrier, within)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -174,23 +183,6 @@ class RowWriter(ViewWriter):
                 raise
             # A key that the query filters out may have no value.
             return ()
-
-    def _apply(
-        self,
-        changes: DataFrame,
-        measured: MeasuredChanges,
-        identity: ViewIdentity,
-        barrier: Barrier,
-        within: Sequence[str],
-    ) -> None:
-        """Replace the rows of the changed keys where they are, if that is possible, or by a merge."""
-        known = rows_before(self._context.view.table, CHANGES, identity, barrier)
-        if known is None:
-            return
-        if known.places and are_few(2 * measured.through, len(known.columns), 2 * measured.value_bytes):
-            self._replace_known(changes, known, identity, barrier)
-        else:
-            self._merge(changes, measured, identity, barrier, within)
 
     def _replace_known(self, changes: DataFrame, known: KnownRows, identity: ViewIdentity, barrier: Barrier) -> None:
         """
