@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.status.verification import ComparedVnodes, P
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare
 from airflow_backfill_provider.engine.tables import TableOpener
-from airflow_backfill_provider.sources.shared.by_key import has_several
+from airflow_backfill_provider.spark.counted_keys import counted_keys
 from airflow_backfill_provider.spark.job_rows import JobRows
 
 _OF_PACKAGE = "__"
@@ -57,7 +57,9 @@ def compare_adopted(
         further={name: lead.rows for name, lead in tables.leads(job, settings.upstream).items()},
     )
     compared = [compare(sides, vnodes) for vnodes in pinned.steps]
-    _require_distinct(table, sides.key, location)
+    # Vnodes have about as many rows each.
+    found, vnodes = sum(step.found_rows for step in compared), sum(step.last - step.first + 1 for step in compared)
+    _require_distinct(table, sides.key, location, expected=found * job.vnode_count // vnodes)
     return compared
 
 
@@ -88,9 +90,9 @@ def _require_columns(expected: StructType, found: StructType, location: str) -> 
         )
 
 
-def _require_distinct(table: DataFrame, key: Sequence[str], location: str) -> None:
+def _require_distinct(table: DataFrame, key: Sequence[str], location: str, *, expected: int) -> None:
     """Refuse a table in which several rows have one key of the view."""
-    if key and has_several(table, key):
+    if key and counted_keys(table, key, expected=expected).repeats:
         raise MaterializedViewError(
             f"backfill_from: {location} has several rows with the same {', '.join(key)}, which is the view's key; "
             "remove the repeated rows, or correct upstream.key"

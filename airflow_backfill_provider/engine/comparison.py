@@ -30,12 +30,10 @@ from airflow_backfill_provider.core.status.verification import MOST_KEYS_KEPT, C
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
 from airflow_backfill_provider.engine.differing_keys import COLUMNS, KIND, differing_keys, encoded
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
+from airflow_backfill_provider.spark.row_hash import halves, sum_of
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
 
-_HALF = 32
-"""Half of the bits of a hash."""
-
-_LOWER = (1 << _HALF) - 1
+_HALVES = ("upper", "lower")
 
 
 def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
@@ -89,9 +87,11 @@ def _columns_of(rows: DataFrame) -> StructType:
 def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
     grouped = rows.groupBy(UNIT).agg(
         F.count(F.lit(1)).alias("rows"),
-        # A sum of the hashes would overflow, and one of decimals is several times as slow.
-        *(F.sum(F.shiftright(name, _HALF)).alias(f"upper{name}") for name in HASHES),
-        *(F.sum(F.col(name).bitwiseAND(F.lit(_LOWER))).alias(f"lower{name}") for name in HASHES),
+        *(
+            F.sum(half).alias(f"{part}{name}")
+            for name in HASHES
+            for part, half in zip(_HALVES, halves(F.col(name)), strict=True)
+        ),
         *(F.bit_xor(name).alias(f"parity{name}") for name in HASHES),
     )
     return {
@@ -105,8 +105,8 @@ def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
 
 
 def _sum(row: Row, name: str) -> int:
-    upper, lower = row[f"upper{name}"], row[f"lower{name}"]
-    return int((upper << _HALF) + lower)
+    upper, lower = (row[f"{part}{name}"] for part in _HALVES)
+    return sum_of(upper, lower)
 
 
 def _details(

@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.status.differences import DifferenceKind
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT
 from airflow_backfill_provider.engine.inexact import with_far_values
 from airflow_backfill_provider.sources.shared.balanced import any_of
-from airflow_backfill_provider.spark.row_hash import exact, row_hashes
+from airflow_backfill_provider.spark.row_hash import exact, halves, row_hashes
 
 KIND, COLUMNS = "__kind", "__columns"
 """Columns of how a key differs, and of the names of the columns that do, if both sides have the key once."""
@@ -72,17 +72,19 @@ def differing_keys(
     if inexact:
         types = {value: schema[name].dataType for value, name in zip(values, inexact, strict=True)}
         rows = with_far_values(rows, keys, _EXPECTED, HASHES, types)
+    halves_of_all = [half for name in HASHES for half in halves(F.col(name))]
+    sums = [f"__sum_{number}" for number in range(len(halves_of_all))]
     grouped = rows.groupBy(*keys).agg(
         F.count_if(_EXPECTED).alias("__wanted"),
         F.count_if(~F.col(_EXPECTED)).alias("__found"),
         # If the sides disagree on the unit, take the query's.
         F.max_by(UNIT, _EXPECTED).alias(UNIT),
-        *(F.sum(F.col(name).cast("decimal(28,0)") * F.col(_SIGN)).alias(name) for name in HASHES),
+        *(F.sum(half * F.col(_SIGN)).alias(name) for name, half in zip(sums, halves_of_all, strict=True)),
         *(F.bit_xor(name).alias(name) for name in of_columns),
         *(F.some(value).alias(value) for value in values),
     )
     wanted, actual = F.col("__wanted"), F.col("__found")
-    unlike = any_of([wanted != actual, *(F.col(name) != 0 for name in HASHES), *map(F.col, values)])
+    unlike = any_of([wanted != actual, *(F.col(name) != 0 for name in sums), *map(F.col, values)])
     kind = (
         F.when(actual == 0, F.lit(str(DifferenceKind.MISSING)))
         .when(wanted == 0, F.lit(str(DifferenceKind.UNEXPECTED)))

@@ -7,10 +7,9 @@ The source reads the rows and changes; see :mod:`airflow_backfill_provider.sourc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, Self
+from typing import Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -27,12 +26,10 @@ from airflow_backfill_provider.core.scan.scan import with_key
 from airflow_backfill_provider.core.scan.splits import SplitRange
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column, has_several
+from airflow_backfill_provider.spark.counted_keys import counted_keys
 from airflow_backfill_provider.spark.created_types import as_created
 from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping, without_pushdown
 from airflow_backfill_provider.spark.row_units import RowUnits, with_units
-
-HASHES_IN_MEMORY = 25_000_000
-"""The most key hashes, of eight bytes each, that are counted in the driver's memory; it needs three times as much."""
 
 _CHANGE_TYPE, _OFFSET = "change_type", "offset"
 
@@ -343,13 +340,10 @@ class JobRows:
         :param expected: the estimated number of rows.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
-        keys = [column(name) for name in self.key.names]
-        # Hashes are short for any key, and hardly ever collide.
-        hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
-        rows, distinct = _count_in_driver(hashes) if expected <= HASHES_IN_MEMORY else _count_on_spark(hashes)
-        if distinct < rows and self.has_several(chunk):
+        counted = counted_keys(chunk, self.key.names, expected=expected)
+        if counted.repeats:
             raise self.duplicates()
-        return rows
+        return counted.rows
 
     def has_several(self, rows: DataFrame) -> bool:
         """Return whether several rows have the same key."""
@@ -375,24 +369,3 @@ def literal(offset: Offset) -> Column:
         return F.lit(value)
     # Fields of structs must have one type to be compared, and Spark takes small numbers for integers.
     return F.struct(*(F.lit(part).cast("long") if isinstance(part, int) else F.lit(part) for part in value))
-
-
-def _count_in_driver(hashes: DataFrame) -> tuple[int, int]:
-    """Return the number of rows and of distinct ones, counted in the driver's memory; cheaper than a shuffle."""
-    values = hashes.toArrow().column(0).to_numpy()
-    # Two halves, because Spark leaves the cores idle by now.
-    with ThreadPoolExecutor(max_workers=2) as sorters:
-        return len(values), sum(sorters.map(_distinct, (values[values < 0], values[values >= 0])))
-
-
-def _distinct(values: Any) -> int:
-    """Return the number of distinct values. A hash table of so many would need ten times the memory of sorting them."""
-    values.sort()
-    return min(len(values), 1) + int((values[1:] != values[:-1]).sum())
-
-
-def _count_on_spark(hashes: DataFrame) -> tuple[int, int]:
-    """Return the number of rows and of distinct ones, counted by Spark."""
-    counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
-    total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]
-    return int(total["rows"] or 0), int(total["distinct"])

@@ -140,6 +140,7 @@ WITHOUT = {
     "spark/query.py": on_spark("test_names"),
     "spark/row_account.py": on_spark("test_suspect_statistics"),
     "spark/row_hash.py": on_spark("test_verification"),
+    "spark/counted_keys.py": on_spark("test_duplicate_keys"),
     "spark/row_units.py": on_spark("test_unit_arrangement"),
     "spark/unit_places.py": on_spark("test_joined_unit_arrangement"),
     "spark/shallow_rows.py": on_spark("test_warm_engine"),

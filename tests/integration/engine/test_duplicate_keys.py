@@ -6,10 +6,10 @@ import pytest
 
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.engine import spark_engine
-from airflow_backfill_provider.spark import job_rows
+from airflow_backfill_provider.spark import counted_keys
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.refusals import assert_nothing_written
-from tests.variants import exhaustive, mostly_exhaustive
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,7 @@ def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_engine, "CHECKED_AT_CREATION", 5)
-    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
+    monkeypatch.setattr(counted_keys, "HASHES_IN_MEMORY", 5)
     numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
     numbers.create(strategy="no_shuffle", rate_limit=6)
     numbers.epoch()
@@ -40,7 +40,7 @@ def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_
 def test_duplicate_keys_of_a_large_upstream_never_get_into_an_arrangement(
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
+    monkeypatch.setattr(counted_keys, "HASHES_IN_MEMORY", 5)
     numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
     with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
         numbers.create(strategy="arrangement")
@@ -121,12 +121,13 @@ def last_vnode(numbers: Lakehouse, first: int, last: int) -> int:
     return int(rows.head()["id"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("new", "epochs_between"),
     [
         (False, 0),
-        exhaustive(True, 1),
-        exhaustive(True, 0),
+        (True, 1),
+        (True, 0),
     ],
 )
 def test_duplicate_key_of_a_row_that_only_the_arrangement_has_is_refused(
