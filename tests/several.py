@@ -15,7 +15,7 @@ from airflow_backfill_provider.shapes import KINDS
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, Units
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, Tables
-from airflow_backfill_provider.shapes.spread import MostRows, Spread
+from airflow_backfill_provider.shapes.spread import Branch, MostRows, Spread
 
 _LOOKUP = re.compile(
     r"SELECT l\.id, l\.(?P<reference>\w+), d\.(?P<value>\w+) FROM (?P<lead>\w+) AS l "
@@ -69,9 +69,9 @@ class LookupQuery(QueryOverSeveral):
     def images(self) -> Mapping[str, Sequence[str]]:
         return {self.dimension: (self.key,)}
 
-    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
-        mean = rows[self.lead] / max(rows[self.dimension], 1)
-        return {self.dimension: Spread(mean=mean, most=most(self.lead, (self.reference,)))}
+    def branches(self, rows: Mapping[str, int], most: MostRows) -> Sequence[Branch]:
+        spread = Spread(mean=rows[self.lead] / max(rows[self.dimension], 1), most=most(self.lead, (self.reference,)))
+        return [Branch(lead=self.lead, spreads={self.dimension: spread})]
 
     def text_over(self, lead: str, others: Mapping[str, str]) -> str:
         text = self.text.replace(f"FROM {self.lead} AS", f"FROM {lead} AS")

@@ -10,6 +10,7 @@ from airflow_backfill_provider.core.refresh_cost import JOIN
 from airflow_backfill_provider.protocol.costly_changes import CostlyChanges
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
+from airflow_backfill_provider.shapes.spread import touched_by
 from airflow_backfill_provider.sources import Source, open_source
 
 
@@ -28,18 +29,21 @@ def costly_changes_of(
     query = resolved_query_of(settings)
     if not isinstance(query, QueryOverSeveral):
         return ()
-    lead = settings.definition.lead_name
+    job = settings.definition
     rows = {window.relation: window.row_count for window in barrier.windows}
-    # Its window has the rows of which the finished view was read.
-    rows[lead] = upstream.row_count(barrier.upstream.to_offset)
-    spreads = query.spreads(rows, lambda _upstream, _columns: None)
-    if not spreads:
+    # The windows of leads have the rows of which the finished view was read.
+    rows[job.lead_name] = upstream.row_count(barrier.upstream.to_offset)
+    for name in query.further:
+        rows[name] = open_source(job.others[name], storage_options).row_count(barrier.window(name).to_offset)
+    branches = query.branches(rows, lambda _upstream, _columns: None)
+    joined = frozenset(name for branch in branches for name in branch.spreads)
+    if not joined:
         return ()
     upkeep = query.with_state(settings.state_columns).upkeep(created=True)
     costly = CostlyChanges(
-        lead=lead,
-        rows=rows[lead],
-        spreads={name: spread for name, spread in spreads.items() if name in windows},
+        leads=query.leads,
+        rows=sum(rows[branch.lead] for branch in branches),
+        spreads={name: touched_by(branches, name) for name in windows if name in joined},
         cost=JOIN if upkeep is None else upkeep.cost,
     )
     changed = {}

@@ -8,7 +8,7 @@ windows, and the changed rows of the dimension. Nothing else is read. The epoch 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
@@ -21,13 +21,13 @@ class CostlyChanges:
     """
     From where on changes of a dimension are costly.
 
-    :param lead: the name of the upstream that leads.
-    :param rows: its rows.
+    :param leads: the names of the upstreams that lead.
+    :param rows: their rows.
     :param spreads: by upstream how many of them a changed row touches.
     :param cost: the name of what an epoch costs.
     """
 
-    lead: str
+    leads: Sequence[str]
     rows: int
     spreads: Mapping[str, Spread]
     cost: str = JOIN
@@ -53,11 +53,12 @@ class CostlyChanges:
         :param changed: about how many rows of an upstream changed in its window; those above its limit may be counted
             only up to there.
         """
+        leads = " and ".join(self.leads)
         for name, limit in self.limits.items():
             if changed.get(name, 0) >= limit:
                 touched = text.rows(min(limit * self.spreads[name].mean, self.rows))
                 yield (
-                    f"at least {text.rows(limit)} of {name} changed, and about {touched} of {self.lead} or more are "
+                    f"at least {text.rows(limit)} of {name} changed, and about {touched} of {leads} or more are "
                     f"joined anew; {basis(self.cost)}, a rebuild, which computes the whole view, costs less from there "
                     "on"
                 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from airflow_backfill_provider.shapes.queries import ShapedQuery
-from airflow_backfill_provider.shapes.spread import MostRows, Spread
+from airflow_backfill_provider.shapes.spread import Branch, MostRows
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.epoch.settings import ResolvedUpstream
@@ -104,15 +104,15 @@ class QueryOverSeveral(ShapedQuery):
             those that lead further branches, by :func:`leading`.
         """
 
-    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
+    def branches(self, rows: Mapping[str, int], most: MostRows) -> Sequence[Branch]:
         """
-        Return how many rows of the lead a changed row of each other upstream touches; by default, that is unknown.
+        Return the parts of the query, and what a changed row touches in each; none, the default, if that is unknown.
 
         :param rows: the rows of each upstream.
         :param most: counts the most frequent value of columns.
         """
         del rows, most
-        return {}
+        return ()
 
     def affected_by(self, rows: Mapping[str, int]) -> Mapping[str, float]:
         """

@@ -77,13 +77,11 @@ def planned_upstreams(
             is_compared=name in pinned.others and pinned.others[name].compared,
             is_broadcast=name != job.lead_name and size <= BROADCAST_BYTES,
         )
-    changes = _changes(job.lead_name, seen, query, {name: one.rows for name, one in found.items()}, cost)
+    changes = _changes(seen, query, {name: one.rows for name, one in found.items()}, cost)
     return {name: one.model_copy(update={"change": changes.get(name)}) for name, one in found.items()}
 
 
-def _changes(
-    lead: str, seen: FirstLook, query: ShapedQuery, rows: Mapping[str, int], cost: str
-) -> Mapping[str, PlannedChange]:
+def _changes(seen: FirstLook, query: ShapedQuery, rows: Mapping[str, int], cost: str) -> Mapping[str, PlannedChange]:
     if not isinstance(query, QueryOverSeveral):
         return {}
 
@@ -91,9 +89,9 @@ def _changes(
         upstream = seen.several[name]
         return upstream.source.largest_group(upstream.described.offset, columns)
 
-    spreads = query.spreads(rows, most)
-    if not spreads:
+    branches = query.branches(rows, most)
+    if not branches:
         return {}
     # To compute groups anew, all rows of all tables are joined.
-    whole = query.read_whole if cost in {JOIN, over_join(FOLD)} else rows
-    return planned_changes(lead, rows, {name: rows[name] for name in whole}, spreads, cost)
+    always = () if cost in {JOIN, over_join(FOLD)} else tuple(rows)
+    return planned_changes(branches, rows, always, cost)

@@ -33,19 +33,18 @@ def change_facts(upstreams: Mapping[str, PlannedUpstream], refresh: Refresh) -> 
 
     :param refresh: what the job asks for: its epochs may choose the latter, or else only a rebuild does that.
     """
-    lead = next((name for name, found in upstreams.items() if found.leads), "")
     for name, found in upstreams.items():
         if found.change is not None:
-            yield f"change of {name}", f"{_epoch(lead, name, found.change)}; {_whole(found.change, refresh)}"
+            yield f"change of {name}", f"{_epoch(name, found.change)}; {_whole(found.change, refresh)}"
 
 
-def _epoch(lead: str, name: str, change: PlannedChange) -> str:
+def _epoch(name: str, change: PlannedChange) -> str:
     most = change.touched_at_most
     at_most = "" if most is None or most <= change.touched else f", or {most:,} if they name the most frequent values"
     joined = (
         "joins these anew"
-        if name == lead and change.touched == change.changed
-        else f"joins about {text.rows(change.touched)} of {lead} anew{at_most}"
+        if change.leads == (name,) and change.touched == change.changed
+        else f"joins about {text.rows(change.touched)} of {' and '.join(change.leads)} anew{at_most}"
     )
     read = [f"{table} ({text.rows(rows)})" for table, rows in change.reads.items()]
     reads = f", and reads all of {' and '.join(read)}" if read else ""

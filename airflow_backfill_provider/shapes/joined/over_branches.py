@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Self
 
@@ -17,7 +16,7 @@ from airflow_backfill_provider.shapes.joined.texts import Names, Reading
 from airflow_backfill_provider.shapes.joined.units import RowUnits
 from airflow_backfill_provider.shapes.queries import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, QueryTable, Tables, leading
-from airflow_backfill_provider.shapes.spread import MostRows, Spread
+from airflow_backfill_provider.shapes.spread import Branch, MostRows, touched_by, upstreams_of
 
 
 class QueryOverBranches(QueryOverSeveral):
@@ -141,19 +140,15 @@ class QueryOverBranches(QueryOverSeveral):
         nodes = (node for tree in self.resolution.trees for node in tree.nodes[1:])
         return frozenset(node.relation for node in nodes if not node.how.is_filter)
 
-    def spreads(self, rows: Mapping[str, int], most: MostRows) -> Mapping[str, Spread]:
-        """Return how many rows of the lead a changed row of each upstream touches; unknown if several tables lead."""
+    def branches(self, rows: Mapping[str, int], most: MostRows) -> Sequence[Branch]:
+        """Return the branches, each with what a changed row touches in it."""
         trees = self.resolution.trees
-        return spreads(trees[0], rows, most) if len(trees) == 1 else {}
+        return [Branch(lead=tree.lead.relation, spreads=spreads(tree, rows, most)) for tree in trees]
 
     def affected_by(self, rows: Mapping[str, int]) -> Mapping[str, float]:
         """Return how many rows of leads a changed row of an upstream affects, in all branches and roles together."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for tree in self.resolution.trees:
-            found[tree.lead.relation] += 1
-            for name, spread in spreads(tree, rows, lambda _upstream, _columns: None).items():
-                found[name] += spread.mean
-        return found
+        branches = self.branches(rows, lambda _upstream, _columns: None)
+        return {name: touched_by(branches, name).mean for name in upstreams_of(branches)}
 
     def used_columns(self) -> Mapping[str, Sequence[str]]:
         """Return the columns of each upstream that an epoch reads."""

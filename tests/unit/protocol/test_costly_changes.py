@@ -22,7 +22,7 @@ def costs(monkeypatch):
 
 def costly(rows, **means):
     return CostlyChanges(
-        lead="orders", rows=rows, spreads={name: Spread(mean=mean, most=None) for name, mean in means.items()}
+        leads=["orders"], rows=rows, spreads={name: Spread(mean=mean, most=None) for name, mean in means.items()}
     )
 
 
@@ -72,3 +72,9 @@ def test_it_warns_exactly_from_the_break_even_on(rows, mean, changed):
     warned = bool(list(found.warnings({"customers": changed})))
 
     assert warned == (limit > 0 and changed >= 1 and changed * mean >= limit)
+
+
+def test_all_leads_of_a_union_are_named():
+    found = replace(costly(20_000, customers=10.0), leads=["berlin", "paris"])
+    (warning,) = found.warnings({"customers": 90})
+    assert "about 900 rows of berlin and paris or more are joined anew" in warning

@@ -57,6 +57,23 @@ def test_a_join_tells_what_a_change_touches(tmp_path):
     assert change.break_even == 0, "computing two rows costs less than any epoch"
 
 
+def test_a_union_tells_what_a_change_touches_in_its_branches(tmp_path):
+    """Each customer has an order, and leads a branch, too."""
+    query = (
+        "SELECT o.id, c.name FROM orders AS o JOIN customers AS c ON c.id = o.customer "
+        "UNION ALL SELECT id, name FROM customers"
+    )
+    plan = make_plan(Shop(tmp_path, strategy="snapshot", query=query).backfill)
+    orders, customers = plan.upstreams["orders"].change, plan.upstreams["customers"].change
+    assert orders is not None
+    assert customers is not None
+    assert (orders.leads, orders.touched, orders.reads) == (("orders",), 1, {"customers": 2})
+    assert (customers.leads, customers.touched) == (("orders", "customers"), 2)
+    assert customers.reads == {"orders": 2, "customers": 2}
+    said = dict(describe_plan(plan).facts)["change of customers"]
+    assert "joins about 2 rows of orders and customers anew" in said
+
+
 def test_a_view_that_is_computed_whole_reads_all_tables_whatever_changes(tmp_path):
     """No table says what its changes touch, because no epoch reads changes."""
     query = "SELECT o.id, c.name FROM orders AS o FULL JOIN customers AS c ON c.id = o.customer"

@@ -16,8 +16,10 @@ def upstream(name, rows, change=None, **fields):
     )
 
 
-def change(changed, touched, reads, break_even, most=None):
-    return PlannedChange(changed=changed, touched=touched, touched_at_most=most, reads=reads, break_even=break_even)
+def change(changed, touched, reads, break_even, most=None, leads=("orders",)):
+    return PlannedChange(
+        changed=changed, leads=leads, touched=touched, touched_at_most=most, reads=reads, break_even=break_even
+    )
 
 
 def test_sizes_and_what_spark_sends_to_every_executor():
@@ -77,3 +79,13 @@ def test_what_groups_over_a_join_cost_is_an_estimate():
     folded = change(20, 20, {"customers": 2_000}, 900).model_copy(update={"cost": "fold over a join"})
     ((_, said),) = change_facts({"orders": upstream("orders", 20_000, folded, leads=True)}, Refresh.INCREMENTAL)
     assert said.endswith("; by an estimate, a rebuild costs less from about 900 rows on")
+
+
+def test_the_leads_of_a_union_are_named_whose_rows_are_joined_anew():
+    found = {
+        "berlin": upstream("berlin", 20_000, change(20, 20, {}, 900, leads=("berlin",)), leads=True),
+        "customers": upstream("customers", 20, change(1, 9, {"berlin": 20_000}, 90, leads=("berlin", "paris"))),
+    }
+    said = dict(change_facts(found, Refresh.INCREMENTAL))
+    assert "an epoch joins these anew; by" in said["change of berlin"]
+    assert "joins about 9 rows of berlin and paris anew, and reads all of berlin" in said["change of customers"]

@@ -79,8 +79,9 @@ def test_only_keys_that_rows_are_found_or_told_apart_by_are_relied_on():
 
 def test_a_changed_row_touches_the_leads_that_the_joins_lead_to():
     rows = {"orders": 1_000, "customers": 100, "countries": 10}
-    found = resolved(STAR, "orders", "customers", "countries").spreads(rows, lambda _name, _columns: None)
-    assert {name: spread.mean for name, spread in found.items()} == {"customers": 10, "countries": 100}
+    (branch,) = resolved(STAR, "orders", "customers", "countries").branches(rows, lambda _name, _columns: None)
+    assert branch.lead == "orders"
+    assert {name: spread.mean for name, spread in branch.spreads.items()} == {"customers": 10, "countries": 100}
 
 
 def test_the_units_are_the_leads_key_wherever_the_view_holds_it():
