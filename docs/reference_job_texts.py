@@ -33,6 +33,7 @@ JOB_TYPES = {
     "row_tracking": "true or false",
     "valid_by": "`version` or `commit_time`",
     "keep": "`latest`, `deleted` or `history`",
+    "star": "`freeze` or `follow`; `follow` needs a star in the query, and Delta upstreams",
     "cut_over": "`auto` or `on_approval`",
     "cut_over_timeout_hours": "number above 0, at most 8760; only with `cut_over: on_approval`",
 }

@@ -36,6 +36,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.keep import KeptRows
 from airflow_backfill_provider.core.job.layout import ViewLayout
 from airflow_backfill_provider.core.job.restriction import KeyBounds, Restriction
+from airflow_backfill_provider.core.job.stars import StarredQuery
 from airflow_backfill_provider.core.job.upstream import KeyColumn
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.status.cut_over import CutOverStatus
@@ -162,7 +163,8 @@ def _logged_kinds() -> str:
 
 
 def _job() -> str:
-    meanings = {**_params(BackfillJob), **_params(GatedCutOver), **_params(KeptRows), **_params(ViewLayout)}
+    mixed_in = (StarredQuery, GatedCutOver, KeptRows, ViewLayout)
+    meanings = _params(BackfillJob) | {name: text for of in mixed_in for name, text in _params(of).items()}
     _same(meanings, BackfillJob.model_fields, "documented fields of a job")
     _same(JOB_TYPES, BackfillJob.model_fields, "fields of a job")
     return table(

@@ -53,6 +53,7 @@ from airflow_backfill_provider.jobs import creation, succession
 from airflow_backfill_provider.jobs import table_locator as placement
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.changed_query import change_query
+from airflow_backfill_provider.jobs.followed_stars import follow_stars
 from airflow_backfill_provider.jobs.maintenance import compaction
 from airflow_backfill_provider.jobs.maintenance.compaction_text import done_lines
 from airflow_backfill_provider.jobs.revert import put_back
@@ -145,7 +146,7 @@ def run_epochs(
             _say(MESSAGE_PREFIX, f"no further epoch: {done.reason}")
         else:
             _log(done.commit)
-    _verify_if_asked(backfill, made)
+    _after_commit(backfill, made)
 
 
 def apply_changes(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
@@ -161,7 +162,7 @@ def apply_changes(engine: EngineFor, storage_options: dict[str, str], *, state: 
     _say(MESSAGE_PREFIX, f"the changes of epoch {epoch} are applied")
     if commit is not None:
         _log(commit)
-        _verify_if_asked(backfill, made)
+        _after_commit(backfill, made)
 
 
 def read_chunk_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int, part: int) -> None:
@@ -177,7 +178,7 @@ def read_chunk_part(engine: EngineFor, storage_options: dict[str, str], *, state
     _say(MESSAGE_PREFIX, f"part {part} of epoch {epoch} is read")
     if commit is not None:
         _log(commit)
-        _verify_if_asked(backfill, made)
+        _after_commit(backfill, made)
 
 
 def compact(
@@ -222,8 +223,15 @@ def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, re
     _say(MESSAGE_PREFIX, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
+def _after_commit(backfill: Backfill, engine: SparkEngine) -> None:
+    """Do what follows an epoch. If it fails, the epochs stay committed."""
+    _verify_if_asked(backfill, engine)
+    if happens := follow_stars(backfill, lambda: engine):
+        _say(MESSAGE_PREFIX, happens)
+
+
 def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
-    """Carry out the verification that is waiting, if there is one. If it fails, the epochs stay committed."""
+    """Carry out the verification that is waiting, if there is one."""
     try:
         found = verifier.carry_out_waiting(backfill, engine)
     except BackfillError as error:

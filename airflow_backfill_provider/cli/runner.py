@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.status.job_status import JobStatus
 from airflow_backfill_provider.jobs.adoption import AdoptingEngine
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.followed_stars import follow_stars
 from airflow_backfill_provider.protocol import Injection
 
 RETRIES = 2
@@ -97,7 +98,7 @@ class Runner:
             store=self.backfill.store,
             upstream=self.backfill.upstream,
             requester=self.requester,
-            run=protocol.run_with(self._engine, store=self.backfill.store, by=str(self.requester)),
+            run=self._run,
             attempt=self._retrying,
             wait=self._wait,
         )
@@ -109,6 +110,13 @@ class Runner:
         :raises BackfillError: if it fails.
         """
         return self._retrying(self._loop.step)
+
+    def _run(self, barrier: Barrier) -> EpochCommit:
+        engine = self._engine(barrier)
+        commit = protocol.run_epoch(barrier, store=self.backfill.store, engine=engine, by=str(self.requester))
+        if happens := follow_stars(self.backfill, lambda: engine):
+            self.view.say(happens)
+        return commit
 
     def _engine(self, barrier: Barrier) -> Engine:
         if self._made is None:

@@ -57,6 +57,8 @@ class ProposedChange:
     :param rows: the upstream's rows, from the log's statistics.
     :param upstream_changes: how the columns that the definition in force uses have changed in the upstreams, so that no
         epoch can read them.
+    :param came: the columns that came to the upstreams, that the query's stars follow, and that the definition in force
+        does not have yet.
     """
 
     job: BackfillJob
@@ -65,11 +67,13 @@ class ProposedChange:
     change: DefinitionChange
     rows: int
     upstream_changes: tuple[str, ...] = ()
+    came: tuple[str, ...] = ()
 
     @property
     def is_in_force(self) -> bool:
         """Whether the new definition is in force already."""
-        return not self.upstream_changes and self.job.definition() == self.settings.definition.definition()
+        stays = not self.upstream_changes and not self.came
+        return stays and self.job.definition() == self.settings.definition.definition()
 
     @property
     def is_known(self) -> bool:
@@ -125,7 +129,9 @@ class ProposedChange:
             raise InvalidJobError(f"job {self.job.name}: {why}; {REBUILD}")
 
 
-def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) -> ProposedChange:
+def propose_change(
+    job: BackfillJob, *, store: BackfillStore, upstream: Source, clock: Clock = utc_now
+) -> ProposedChange:
     """
     Return how a definition differs from the one that a job's view has. This starts no Spark, and writes nothing.
 
@@ -139,6 +145,7 @@ def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) 
     _require_served(settings)
     change = change_of(held.definition, job)
     unread: tuple[str, ...] = ()
+    came: tuple[str, ...] = ()
     if change.kind.keeps_rows:
         problems = unread = changed_in_upstreams(settings, upstream, store.storage_options)
         if held != settings:
@@ -146,6 +153,12 @@ def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) 
         if problems:
             reason = f"the query's columns have changed in the upstream: {'; '.join(problems)}"
             change = DefinitionChange(kind=ChangeKind.EXPRESSIONS, reason=reason)
+        elif job.follows_stars:
+            seen = look(job, upstream, store.storage_options, clock)
+            came = _followed(seen, settings)
+            if followed := _followed(seen, held):
+                reason = f"the query's star follows what came to the upstream: {', '.join(followed)}"
+                change = DefinitionChange(kind=ChangeKind.COLUMNS_ADDED, reason=reason)
     return ProposedChange(
         job=job,
         settings=settings,
@@ -153,6 +166,7 @@ def propose_change(job: BackfillJob, *, store: BackfillStore, upstream: Source) 
         change=change,
         rows=upstream.row_count(upstream.latest()),
         upstream_changes=unread,
+        came=came,
     )
 
 
@@ -177,7 +191,7 @@ def change_query(
     :raises ConcurrentUpdateError: if the settings changed meanwhile.
     :raises BackfillError: as :func:`propose_change`.
     """
-    proposed = propose_change(job, store=store, upstream=upstream)
+    proposed = propose_change(job, store=store, upstream=upstream, clock=clock)
     if proposed.is_known:
         return proposed.settings
     if proposed.is_in_force:
@@ -252,7 +266,9 @@ def _checked(
     :returns: the columns that it uses, and those that it gives.
     """
     job, held = proposed.job, proposed.held
-    seen = _without_new_columns(look(job, upstream, store.storage_options, clock), job, held)
+    seen = look(job, upstream, store.storage_options, clock)
+    if not job.follows_stars:
+        seen = _without_new_columns(seen, job, held)
     described = seen.described
     found = resolve_upstream(job, described, seen.others)
     found = found.model_copy(update={"others": _continued(found.others, held.others)})
@@ -284,6 +300,20 @@ def _require_possible_columns(held: JobSettings, latter: JobSettings, store: Bac
         require_other_columns(held, latter, change, table)
 
 
+def _followed(seen: FirstLook, held: JobSettings) -> tuple[str, ...]:
+    """Return the columns that came to the upstreams, with the names of several, and that the query's stars follow."""
+    came, names = _new_columns(seen, held), bool(held.definition.upstreams)
+    return tuple(f"{name}.{new}" if names else new for name, columns in came.items() for new in sorted(columns))
+
+
+def _new_columns(seen: FirstLook, held: JobSettings) -> dict[str, frozenset[str]]:
+    """Return the columns that the former query's stars would stand for by now, and did not then, by upstream."""
+    now = resolve_upstream(held.definition, seen.described, seen.others)
+    pairs = {held.definition.lead_name: (now, held.upstream)}
+    pairs |= {name: (now.others[name], held.others[name]) for name in seen.others}
+    return {name: frozenset(used.types) - frozenset(then.types) for name, (used, then) in pairs.items()}
+
+
 def _without_new_columns(seen: FirstLook, job: BackfillJob, held: JobSettings) -> FirstLook:
     """
     Return upstreams without the columns that the former query's stars would stand for by now, and did not then.
@@ -291,23 +321,18 @@ def _without_new_columns(seen: FirstLook, job: BackfillJob, held: JobSettings) -
     A star keeps its meaning, unless the new query names such a column.
     """
     try:
-        now = resolve_upstream(held.definition, seen.described, seen.others)
+        came = _new_columns(seen, held)
     except InvalidJobError:
         # The former query no longer fits the upstream, so what its stars stand for does not matter.
         return seen
     named = {token.text.lower() for token in read_query(job.query).tokens}
 
-    def kept(
-        described: UpstreamDescription, used: ResolvedUpstream, created_on: ResolvedUpstream
-    ) -> UpstreamDescription:
-        came = {name for name in used.types if name not in created_on.types and name.lower() not in named}
-        return replace(described, types={name: kind for name, kind in described.types.items() if name not in came})
+    def kept(described: UpstreamDescription, name: str) -> UpstreamDescription:
+        left_out = {column for column in came[name] if column.lower() not in named}
+        return replace(described, types={name: kind for name, kind in described.types.items() if name not in left_out})
 
-    several = {
-        name: replace(found, described=kept(found.described, now.others[name], held.others[name]))
-        for name, found in seen.others.items()
-    }
-    lead = kept(seen.described, now, held.upstream)
+    several = {name: replace(found, described=kept(found.described, name)) for name, found in seen.others.items()}
+    lead = kept(seen.described, held.definition.lead_name)
     first = {name: replace(found, described=lead) for name, found in list(seen.several.items())[:1]}
     return FirstLook(described=lead, several={**first, **several})
 

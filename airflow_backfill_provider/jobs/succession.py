@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsC
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, NotFinishedError
 from airflow_backfill_provider.core.job.cut_over import CutOver
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.stars import Star
 from airflow_backfill_provider.core.job.succession import FirstRows, Successor
 from airflow_backfill_provider.core.job.visibility import Visibility
 from airflow_backfill_provider.core.scan.offset import Offset
@@ -323,6 +324,8 @@ def _growing(job: BackfillJob, folder: str, upstream: Source) -> BackfillJob:
         # What the rebuild waits for is its place; nobody reads its own view.
         "cut_over": CutOver.AUTO,
         "cut_over_timeout_hours": None,
+        # It begins with all columns; what comes meanwhile, the view gets once it has these.
+        "star": Star.FREEZE,
     }
     try:
         hidden = BackfillJob(**elsewhere | {"visibility": Visibility.ON_FINISH})

@@ -83,10 +83,11 @@ def rewrite_of(
         return Rewrite(repair=asked)
     settings = history[-1]
     change = change_of(former.definition, settings.definition)
-    if change.kind.keeps_rows and not found.unread:
+    columns = ColumnsChange.between(found.view, settings.view_types) if found.view and settings.view_columns else None
+    # A star may give other columns by the same text.
+    if change.kind.keeps_rows and columns is None and not found.unread:
         return Rewrite(repair=asked)
     everything = Repair(vnodes=tuple(sorted(settings.definition.vnodes)))
-    columns = ColumnsChange.between(found.view, settings.view_types) if found.view and settings.view_columns else None
     if columns is not None:
         # The units that a user asked to repair are written as those of the former query.
         why = PinnedRefresh(whole=True, reason=f"the query gives other columns ({columns})")

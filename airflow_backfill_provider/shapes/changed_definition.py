@@ -8,7 +8,7 @@ from airflow_backfill_provider.core.refresh import Refresh
 from airflow_backfill_provider.shapes import query_of, shape_of
 from airflow_backfill_provider.shapes.query_text import says_the_same
 
-CHANGEABLE = frozenset({"query", "refresh", "cut_over", "cut_over_timeout_hours"})
+CHANGEABLE = frozenset({"query", "refresh", "star", "cut_over", "cut_over_timeout_hours"})
 """The fields of a definition that a view can follow without a rebuild."""
 
 
@@ -36,6 +36,8 @@ def change_of(before: BackfillJob, after: BackfillJob) -> DefinitionChange:
         text = "the definition is the same"
     elif "query" in differing:
         text = "only blanks and comments of the query differ"
+    elif "star" in differing:
+        text = f"the query is the same, and its stars {after.star} what comes to the upstreams from now on"
     else:
         text = f"only {', '.join(differing)} differs, which says how the next cut-over is done"
     return DefinitionChange(kind=ChangeKind.NOTHING, reason=text)

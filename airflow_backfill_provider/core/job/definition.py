@@ -30,7 +30,6 @@ from pydantic import (
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.adoption import AsOf, BackfillFrom, require_possible
-from airflow_backfill_provider.core.job.cut_over import GatedCutOver
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
 from airflow_backfill_provider.core.job.keep import require_keepable
@@ -43,6 +42,7 @@ from airflow_backfill_provider.core.job.rate_limit import (
 )
 from airflow_backfill_provider.core.job.restriction import Restriction
 from airflow_backfill_provider.core.job.sql import RELATION
+from airflow_backfill_provider.core.job.stars import StarredQuery
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.table_properties import require_allowed_properties
 from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
@@ -72,7 +72,7 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class BackfillJob(GatedCutOver):
+class BackfillJob(StarredQuery):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 
@@ -251,6 +251,7 @@ class BackfillJob(GatedCutOver):
     def _supported_by_kinds(self) -> Self:
         shape = kinds.shape_of_job(self)
         require_keepable(self.keep, shape, self.upstream, is_adopted=self.backfill_from is not None)
+        self.require_followable(self.query, self.all_upstreams.values(), keeps_arrangement=self.keep_arrangement)
         shape.require_job(self)
         named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
         for usual in (shape.default_visibility if named is None else named.only_visibility, shape.only_visibility):

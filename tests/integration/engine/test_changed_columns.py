@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.job.definition_change import ColumnsChange
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import changed_query
+from airflow_backfill_provider.jobs.followed_stars import follow_stars
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse
@@ -73,6 +74,20 @@ def test_other_columns_come_with_all_rows_in_one_commit_whatever_dies(spark_remo
     assert table.schema().fields[1].metadata == {"comment": "in euros"}
 
 
+def test_a_star_that_follows_its_upstream_gets_the_column_after_the_epoch_that_meets_it(lakehouse: Lakehouse) -> None:
+    """I1: of the query as it was, and then of the query with the column, in the old rows, too."""
+    lake = served(lakehouse, "SELECT * FROM upstream", star="follow")
+    lake.sql("ALTER TABLE {upstream} ADD COLUMN note STRING")
+    lake.change("UPDATE {upstream} SET note = 'new', price = 8 WHERE id = 3", "DELETE FROM {upstream} WHERE id = 4")
+    lake.epoch()
+    assert_is(lake, "SELECT id, name, price, stock FROM upstream")
+    assert follow_stars(lake.backfill, lambda: lake.engine).startswith("note came to the upstream")
+    lake.finish()
+    assert_is(lake, "SELECT * FROM upstream")
+    assert columns_of(lake)[-1] == "note"
+    assert follow_stars(lake.backfill, lambda: lake.engine) == ""
+
+
 def given_up_for_a_key_of_two_rows(lake: Lakehouse) -> Barrier:
     """I6: no merge would find such a key, because the epoch reads no changes; return the barrier after it is gone."""
     lake.sql("INSERT INTO {upstream} VALUES (3, 'twice', 9, 1)")
@@ -95,6 +110,7 @@ def downstream_of(lake: Lakehouse, name: str, query: str) -> Lakehouse:
     return second
 
 
+@pytest.mark.exhaustive
 def test_a_job_downstream_gets_all_rows_or_is_told_of_the_column_that_it_uses(lakehouse: Lakehouse) -> None:
     """I1, I6: what reads a column that went fails by name, and follows once its own query is changed."""
     lake = served(lakehouse)

@@ -1,4 +1,4 @@
-"""What an application does beside its epochs: the requested verification."""
+"""What an application does beside its epochs: the requested verification, and what a star follows."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import verifier
 from tests.builders import Orders, job_of, write_table
 from tests.plain_engine import CountingEngine, make
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 class VersionlessEngine(CountingEngine):
@@ -69,6 +71,21 @@ def test_it_runs_in_the_step_of_a_shared_epoch_that_commits(asked):
 def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):
     run(asked, VersionlessEngine())
     assert "the requested verification failed: version 0" in capsys.readouterr().err
+
+
+def test_a_column_that_a_star_follows_is_asked_for_after_the_epoch(lake, capsys):
+    orders = Orders(lake)
+    orders.add(*range(3))
+    backfill = Backfill(job_of(lake, query="SELECT * FROM upstream", star="follow"))
+    make(backfill)
+    run(backfill, CountingEngine())
+    protocol.finish_job(store=backfill.store, requested_by="tester")
+    assert "came to the upstream" not in capsys.readouterr().err
+    row = {"id": pa.array([7]), "status": pa.array(["paid"]), "amount": pa.array([1]), "note": pa.array(["new"])}
+    write_table(orders.path, row, schema_mode="merge")
+    run(backfill, CountingEngine())
+    assert "note came to the upstream; the next epoch writes the whole view with it" in capsys.readouterr().err
+    assert backfill.store.settings().requested_by == "star: follow"
 
 
 @pytest.mark.parametrize(

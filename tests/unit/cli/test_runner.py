@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import protocol
@@ -11,6 +12,7 @@ from airflow_backfill_provider.cli.views import LineView
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.jobs import mutations
+from tests.builders import write_table
 from tests.unit.cli.conftest import append
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -210,3 +212,14 @@ def test_a_job_may_be_created_paused(job, engine):
     assert engine.executed == []
     assert job("resume").exit_code == 0
     assert "was created already, not paused, strategy" in job("create", "--paused").stdout
+
+
+def test_a_column_that_a_star_follows_is_asked_for_after_the_epoch_that_meets_it(created):
+    created.write(query="SELECT * FROM upstream", star="follow", rate_limit=None)
+    assert created("rebuild").exit_code == 0
+    assert created("run", "--until-finished").exit_code == 0
+    row = {"order_id": pa.array([2000]), "amount": pa.array([1], pa.int32()), "note": pa.array(["new"])}
+    write_table(created.backfill.job.upstream.location, row, schema_mode="merge")
+    result = created("run", "--max-epochs", "1")
+    assert "note came to the upstream; the next epoch writes the whole view with it" in result.stdout
+    assert created.backfill.store.settings().upstream.types["note"] == "string"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from airflow_backfill_provider.core.epoch.failures import GivenUp
 from airflow_backfill_provider.core.epoch.repair import PARTIAL_REPAIR, Repair
-from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.protocol.rewrite import Rewrite, rewrite_of
+from airflow_backfill_provider.core.epoch.settings import JobSettings, SettingsChange, ViewColumn
+from airflow_backfill_provider.core.job.definition_change import ColumnsChange
+from airflow_backfill_provider.protocol.rewrite import FormerState, Rewrite, rewrite_of
 from tests.builders import NOW, barrier_of, job_of, settings_of
 
 FORMER = "SELECT id FROM upstream WHERE amount > 1"
@@ -41,6 +42,15 @@ def test_the_last_of_several_changes_counts_against_what_the_view_has():
     assert rewrite(changed_to("SELECT id + 1 AS id FROM upstream", LATTER)).filter_change is not None
     assert not rewrite(changed_to(LATTER, FORMER))
     assert not rewrite(changed_to(f"{FORMER} -- with words"))
+
+
+def test_the_same_text_may_give_other_columns():
+    """Of a star that follows its upstream, which has the column since the last epoch."""
+    columns = (ViewColumn(name="id", type="long"), ViewColumn(name="note", type="string"))
+    records = changed_to(FORMER, view_columns=columns)
+    found = rewrite_of(records, barrier_of(), records[1:], FormerState(view={"id": "long"}))
+    assert found.columns_change == ColumnsChange(added=("note",))
+    assert not rewrite_of(records, barrier_of(), records[1:], FormerState(view={"id": "long", "note": "string"}))
 
 
 def test_what_is_no_filter_is_all_rows():
