@@ -18,6 +18,8 @@ from tests.model.histories import play_histories
 from tests.model.upstream import Upstream
 from tests.strategies import Delete, Insert, KeyColumn, Update, Write
 
+pytestmark = pytest.mark.slow  # many histories
+
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_view_is_the_query_over_the_rows_that_were_read(kind: Kind) -> None:
@@ -28,7 +30,6 @@ def test_the_view_is_the_query_over_the_rows_that_were_read(kind: Kind) -> None:
     assert result.error is None, result.trace
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_view_is_the_query_in_many_more_histories(kind: Kind) -> None:
     """I1, I2, I4, I7: the same, in more histories."""

@@ -22,6 +22,8 @@ from tests.model.joins_stage1 import Stage1
 from tests.model.joins_tables import Record, a_world
 from tests.model.joins_windows import MUTANTS, PinnedWindows
 
+pytestmark = pytest.mark.slow  # many histories
+
 CUSTOMERS = [Record(1, label="a"), Record(2, label="b")]
 ORDERS = [Record(1, first=1), Record(2, first=2), Record(3, first=3)]
 
@@ -39,7 +41,6 @@ def test_the_view_is_the_query_over_all_upstreams(query: JoinQuery) -> None:
     assert result.error is None, result.trace
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("query", joins.ALL, ids=lambda query: query.name)
 def test_the_view_is_the_query_in_many_more_histories(query: JoinQuery) -> None:
     """I1, I2, I4, I7: the same, in more histories."""

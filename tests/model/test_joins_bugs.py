@@ -9,6 +9,8 @@ from tests.model.groups_queries import DISTINCT, TOTALS
 from tests.model.joins_examples import a_view, after_windows, labels
 from tests.model.joins_tables import Record
 
+pytestmark = pytest.mark.slow  # many histories
+
 
 @pytest.mark.parametrize("ends", [(1, 2, 3), (3,)], ids=["in three windows", "in one window"])
 def test_a_dimension_row_that_came_and_went_leaves_the_lead_without_a_match(ends: tuple[int, ...]) -> None:

@@ -11,6 +11,8 @@ from tests.model.histories import play_histories
 from tests.model.joins_frontiers import DIAMONDS, MEETINGS, Diamond, FrontiersRun
 from tests.model.joins_meeting import Epochs, Looked, Meeting, Side, agreeing, newest_agreeing
 
+pytestmark = pytest.mark.slow  # many histories
+
 INSTANTS = 40
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.model.histories import play_histories
 from tests.model.joins_mutants import HARMLESS, MUTANTS, Kind
 
+pytestmark = pytest.mark.slow  # many histories
+
 MOST = 300
 """So many histories find every mutant. Most are found by the first few."""
 
@@ -19,7 +21,6 @@ def test_a_mutant_is_caught(name: str) -> None:
     assert result.error is not None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for name, mutant in MUTANTS.items() for kind in mutant.kinds[1:]], ids=str
 )
@@ -29,7 +30,6 @@ def test_a_mutant_is_caught_in_each_of_its_kinds(name: str, kind: Kind) -> None:
     assert result.error is not None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_looks_like_a_mutant_may_be_right(name: str) -> None:
     """I1: what these rules are not for. So a test that wants them caught would be wrong."""

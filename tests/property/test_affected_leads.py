@@ -26,6 +26,8 @@ from tests.joined_worlds import (
 )
 from tests.variants import exhaustive
 
+pytestmark = pytest.mark.slow  # many random histories
+
 SEEDS = range(20)
 MORE_SEEDS = [pytest.param(SEEDS, id="few"), exhaustive(range(20, 600), name="more")]
 

@@ -18,6 +18,8 @@ from airflow_backfill_provider.shapes.group.fold.folding import Fold, fold_of
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE, changes, moved, of_rows, shown
 from airflow_backfill_provider.shapes.group.fold.step import Aggregate, GroupingStep
 
+pytestmark = pytest.mark.slow  # many random histories
+
 Row = tuple[int, int | None, int | None, bool | None]
 """A row: its key, its group, a value, and a boolean."""
 

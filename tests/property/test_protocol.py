@@ -186,6 +186,7 @@ def test_the_view_of_an_arrangement_is_the_query_whatever_happens(initial, steps
         play(backfilling, steps)
 
 
+@pytest.mark.exhaustive
 @in_numbers(8, 40)
 def test_the_view_of_a_snapshot_is_the_query_whatever_happens(histories):
     """I1 to I4: while files are read, while the log is replayed, and afterwards."""

@@ -14,6 +14,8 @@ from faults import slices
 from faults.campaign import WrongError, chance
 from faults.slices import play
 
+pytestmark = pytest.mark.slow  # many random histories
+
 
 def test_touched_groups_computed_anew_are_those_of_the_whole_query(tmp_path: Path) -> None:
     assert sum(play(chance("slices", 2, case), tmp_path).checks for case in range(4)) > 15

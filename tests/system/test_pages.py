@@ -23,7 +23,6 @@ from tests.plain_engine import CountingEngine, make
 from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
 from tests.unit.stand_in import Lake, run_epoch
-from tests.variants import exhaustive
 
 pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
 
@@ -222,6 +221,7 @@ def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):
     assert not lakes["watched"].backfill.store.settings().paused
 
 
+@pytest.mark.exhaustive
 def test_verifications_that_cannot_be_read_are_unknown_and_not_never(lakes, visit):
     lake = lakes["damaged"]
     verifier.ask_for_verification(lake.backfill, requested_by="vera")
@@ -287,7 +287,8 @@ def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
         expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", exhaustive("dark")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_can_be_read_in_light_and_dark(visit, scheme):
     page = visit(job("watched"), color_scheme=scheme)
     expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()
@@ -319,6 +320,7 @@ def brightness(colour: str) -> float:
     return sum(int(part) for part in re.findall(r"\d+", colour)) / (3 * 255)
 
 
+@pytest.mark.exhaustive
 def test_a_hidden_page_sends_no_requests(site: Site, visit):
     page = visit("/")
     page.clock.install()

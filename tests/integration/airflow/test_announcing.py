@@ -117,6 +117,7 @@ def die(*_: Any) -> None:
     raise AirflowException("the worker died")
 
 
+@pytest.mark.exhaustive
 def test_a_run_announces_what_the_run_before_it_left(
     lake: Lake, spark: StandInSpark, run_dag: RunDag, lineage, monkeypatch: pytest.MonkeyPatch
 ):

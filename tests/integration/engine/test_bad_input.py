@@ -101,6 +101,7 @@ def test_hostile_names_and_values_are_data(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_a_property_that_delta_refuses_is_corrected_by_creating_again(numbers: Lakehouse) -> None:
     """Only Delta knows which values are valid, and it checks them when the view is created."""
     with pytest.raises(errors.MaterializedViewError, match="checkpointInterval needs to be a positive integer"):

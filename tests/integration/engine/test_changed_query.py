@@ -96,6 +96,7 @@ def test_the_way_back_is_another_change(lakehouse: Lakehouse) -> None:
         assert_is(lake, query)
 
 
+@pytest.mark.exhaustive
 def test_each_attempt_of_the_change_dies_later_and_a_zombie_wakes_up(spark_remote: str, lakehouse: Lakehouse) -> None:
     """I2, I5: at each version of the view a reader sees the former query or the new one, whole."""
     lake = served(lakehouse)

@@ -79,6 +79,7 @@ def numbers_of(rows: RowDifference) -> dict[str, Any]:
     return rows.model_dump(include={"rows_before", "rows_after", "added", "removed", "changed", "columns"})
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_waits_stays_fresh_and_takes_the_place_after_its_approval(numbers: Lakehouse) -> None:
     """I2, I7: the difference is that of two whole views; the approval survives later epochs and a crash."""
     lake = served(numbers, query=FORMER)
@@ -139,6 +140,7 @@ def assert_is_that_of_both_views(lake: Lakehouse, shown: ShownDifference) -> Non
     assert "8.0" not in shown.recorded.model_dump_json()
 
 
+@pytest.mark.exhaustive
 def test_a_changed_query_is_compared_as_of_the_views_epoch_and_approved_or_void(numbers: Lakehouse) -> None:
     """I1, I2: what the new query gives at the view's own offset, though the upstream went on and nothing is written."""
     lake = served(numbers, query="SELECT id, name, price FROM upstream WHERE price < 6")

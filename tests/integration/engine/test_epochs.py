@@ -244,6 +244,7 @@ def test_columns_added_to_the_upstream_do_not_disturb_a_star(lakehouse: Lakehous
     lakehouse.assert_equals_query("SELECT id, name FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     """A 10x larger upstream costs the same per epoch: files outside of the chunk are not even opened."""
     lakehouse.make_upstream("id BIGINT, name STRING")

@@ -146,17 +146,18 @@ def test_attempts_that_died_leave_every_row_once(jsons: Landing) -> None:
     jsons.house.assert_truth()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "line", "problem"),
     [
-        exhaustive("json", '{"id": "x"}', "id is no BIGINT"),
-        exhaustive("json", '{"id": 1, "price": 1.239}', "price is no DECIMAL"),
-        exhaustive("json", '{"id": 1', "is no JSON object"),
+        ("json", '{"id": "x"}', "id is no BIGINT"),
+        ("json", '{"id": 1, "price": 1.239}', "price is no DECIMAL"),
+        ("json", '{"id": 1', "is no JSON object"),
         ("csv", "x,a,1", "column id does not fit"),
-        exhaustive("csv", "1,a,1.239", "column price does not fit"),
-        exhaustive("csv", "1,a", "not as many values"),
-        exhaustive("csv", "1,a,1,2", "not as many values"),
-        exhaustive("csv", '1,"a\nb",2', "quoted value that does not end in its line"),
+        ("csv", "1,a,1.239", "column price does not fit"),
+        ("csv", "1,a", "not as many values"),
+        ("csv", "1,a,1,2", "not as many values"),
+        ("csv", '1,"a\nb",2', "quoted value that does not end in its line"),
     ],
 )
 def test_a_value_that_does_not_fit_is_an_error_and_never_null(

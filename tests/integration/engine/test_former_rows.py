@@ -168,6 +168,7 @@ def in_versions(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
     return sorted(((*row[:2], times[row[2]], times.get(row[3]), row[4]) for row in rows), key=repr)
 
 
+@pytest.mark.exhaustive
 def test_repairs_and_erasures_leave_other_former_rows(lakehouse: Lakehouse) -> None:
     """Epochs go on after each; the columns have the times of commits."""
     lakehouse.make_upstream(

@@ -14,7 +14,6 @@ from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
 from tests.integration.engine.grouped_orders import die_at_each
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -44,21 +43,22 @@ def view_id(orders: Lakehouse) -> str:
     return str(DeltaTable(orders.view_path).metadata().id)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "query",
     [
         ROLLUP,
-        exhaustive("SELECT count(*) AS n, max(amount) AS most FROM upstream", name="one-row"),
-        exhaustive("SELECT id, row_number() OVER (ORDER BY amount DESC, id) AS place FROM upstream", name="one-window"),
-        exhaustive(
+        pytest.param("SELECT count(*) AS n, max(amount) AS most FROM upstream", id="one-row"),
+        pytest.param("SELECT id, row_number() OVER (ORDER BY amount DESC, id) AS place FROM upstream", id="one-window"),
+        pytest.param(
             "WITH few AS (SELECT id, amount FROM upstream WHERE id % 3 = 0) SELECT a.id, b.id AS other "
             "FROM few a FULL JOIN few b ON a.id = b.amount",
-            name="full-join",
+            id="full-join",
         ),
-        exhaustive("SELECT customer AS name FROM upstream UNION ALL SELECT product FROM upstream", name="union"),
-        exhaustive("SELECT DISTINCT * FROM upstream WHERE amount > 1", name="distinct"),
-        exhaustive(
-            "SELECT id, part FROM upstream LATERAL VIEW explode(split(product, '')) t AS part", name="generator"
+        pytest.param("SELECT customer AS name FROM upstream UNION ALL SELECT product FROM upstream", id="union"),
+        pytest.param("SELECT DISTINCT * FROM upstream WHERE amount > 1", id="distinct"),
+        pytest.param(
+            "SELECT id, part FROM upstream LATERAL VIEW explode(split(product, '')) t AS part", id="generator"
         ),
     ],
 )

@@ -81,6 +81,7 @@ def test_an_attempt_whose_merge_comes_second_writes_nothing(
     orders.assert_equals_query(truth(query))
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_reads_the_rows_of_its_groups_once(orders: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the MERGE reads comes on top."""
     query = "SELECT customer, count(*) AS n, sum(amount) AS total FROM upstream GROUP BY customer"

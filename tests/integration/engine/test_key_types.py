@@ -92,6 +92,7 @@ def test_every_key_type_in_both_directions(lakehouse: Lakehouse) -> None:
         assert Backfill(job, lakehouse.storage_options).status().finished, job.name
 
 
+@pytest.mark.exhaustive
 def test_position_at_the_end_of_time(lakehouse: Lakehouse) -> None:
     """The last timestamp that Python knows is a position like any other."""
     lakehouse.make_upstream("k TIMESTAMP_NTZ, n INT")

@@ -46,6 +46,7 @@ def lines(*ids: object) -> str:
     return "".join(json.dumps({"id": number}) + "\n" for number in ids)
 
 
+@pytest.mark.exhaustive
 def test_a_file_with_a_bad_value_may_be_corrected(jsons: Landing) -> None:
     """I4, I6: with another number of rows, too. The error says that, and the next epoch reads it."""
     jsons.create(query="SELECT id FROM upstream")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +35,8 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("written", ["pipes", exhaustive("WITH")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("written", ["pipes", "WITH"])
 def test_a_query_in_steps_gives_the_same_view_as_one_select(lakehouse: Lakehouse, written: str) -> None:
     """I1: through changes that enter and leave the filter, with the key in a hidden column."""
     strategy, query, flat = CHAINS[written]

@@ -71,6 +71,7 @@ def replayed(lake: Lakehouse, writer: Writer, commits: int) -> Iterator[Barrier]
     raise AssertionError("the replay does not end")
 
 
+@pytest.mark.exhaustive
 def test_commits_of_another_writer_count_what_they_changed(lake: Lakehouse) -> None:
     """I4: each commit writes the whole file anew, and changes 30 rows; the rate limit allows three of them."""
     writer = read_while_written(lake, commits=3, rate_limit=100)

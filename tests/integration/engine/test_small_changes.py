@@ -130,6 +130,7 @@ def test_rows_without_nested_values_are_replaced_at_their_places(lakehouse: Lake
         lakehouse.epoch()
 
 
+@pytest.mark.exhaustive
 def test_few_unchanged_rows_pass_the_key_filter(fresh: Lakehouse) -> None:
     view = fresh.view()
     types = {field.name: field.dataType.simpleString() for field in view.schema.fields if field.name in KEY}

@@ -149,7 +149,8 @@ def test_bounds_of_restricted_keys_and_of_a_repair_hide_no_row(lakehouse: Lakeho
     assert ids(lakehouse) == [*range(5, 10)]
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_wrong_statistics_of_a_column_that_the_query_filters_by_hide_no_row(
     lakehouse: Lakehouse, strategy: str
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_fold_over_a_union_follows_every_branch(shops: Shops) -> None:
     assert shops.epoch() is None
 
 
+@pytest.mark.exhaustive
 def test_union_removes_duplicates_of_all_tables(shops: Shops) -> None:
     """I1: a row stays as long as any branch has it, and goes with the last one; nulls are equal."""
     shops.make("berlin", "paris", rows=8)

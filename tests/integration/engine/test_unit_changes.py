@@ -105,6 +105,7 @@ def test_units_are_replaced_in_one_commit_and_rows_that_stay_are_not_written(vie
     assert view.table.is_written(CHANGES, IDENTITY, barrier_of(3))
 
 
+@pytest.mark.exhaustive
 def test_a_unit_of_nulls_that_the_view_does_not_have_is_no_removal(view: MaterializedView) -> None:
     """With deletion vectors, Delta fails on a tombstone that matches nothing, if all of its columns are null."""
     replace(view, [], {(None, None), ("goes", None)}, 2)

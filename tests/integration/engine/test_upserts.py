@@ -114,6 +114,7 @@ def test_random_histories(log: Log, strategy: str, seed: int) -> None:
     log.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_key_that_comes_from_two_splits_is_refused(log: Log) -> None:
     """Offsets of two partitions cannot be compared, so neither row may win silently."""
     log.land(upsert("a", 7), upsert("b", 1))

@@ -207,6 +207,7 @@ def test_names_that_a_view_without_column_mapping_cannot_have_are_refused_at_cre
         )
 
 
+@pytest.mark.exhaustive
 def test_a_constraint_that_the_views_owner_added_holds_and_its_error_quotes_no_row(lakehouse: Lakehouse) -> None:
     """An epoch with a row that breaks it names the constraint, and runs once it is dropped."""
     lakehouse.make_upstream("id BIGINT", CHANGE_DATA_FEED)

@@ -308,7 +308,8 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     assert all(isinstance(key, DifferingKey) for key in state.sample)
 
 
-@pytest.mark.parametrize("paused", [exhaustive(False), True])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("paused", [False, True])
 def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused: bool) -> None:
     """Also if an epoch is already pinned, which the foreign commit would otherwise stop."""
     fill(lakehouse)

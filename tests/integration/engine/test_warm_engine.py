@@ -133,6 +133,7 @@ def test_a_query_runs_over_rows_of_many_steps_whose_name_the_server_then_forgets
         assert spark.catalog.listTables() == []
 
 
+@pytest.mark.exhaustive
 def test_sigterm_ends_what_a_client_runs_on_the_server(server: Remote):
     client = subprocess.Popen(
         [sys.executable, "-c", BUSY, str(server)],

@@ -65,6 +65,7 @@ def test_only_records_of_committed_transactions_are_rows(orders: TopicOfOrders) 
     assert [value for _, _, value in orders.rows()] == [*values, "open", "behind it"]
 
 
+@pytest.mark.exhaustive
 def test_an_empty_topic_is_finished_at_once_and_a_partition_that_is_added_is_read(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.create()
@@ -101,6 +102,7 @@ def test_records_that_are_gone_before_they_were_read_fail_the_epoch(orders: Topi
         orders.epoch()
 
 
+@pytest.mark.exhaustive
 def test_records_that_are_gone_are_skipped_with_a_warning_if_the_job_says_so(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.add(*"abcdefgh")

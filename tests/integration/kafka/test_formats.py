@@ -40,6 +40,7 @@ def test_json_becomes_columns_and_tombstones_are_null(orders: TopicOfOrders) -> 
     assert rows == [(1, "10.25"), (2**62, None), (None, "1.00"), (None, None)]
 
 
+@pytest.mark.exhaustive
 def test_a_record_that_cannot_be_read_fails_the_epoch(orders: TopicOfOrders) -> None:
     """I6: it is named, and its content is not quoted."""
     orders.kafka.create_topic(orders.topic)

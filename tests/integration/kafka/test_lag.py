@@ -35,6 +35,7 @@ def test_the_lag_counts_records_and_the_age_of_the_oldest_unread_one(orders: Top
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_watch_sees_new_records_and_a_topic_that_is_made_anew(orders: TopicOfOrders) -> None:
     orders.kafka.create_topic(orders.topic)
     orders.create()

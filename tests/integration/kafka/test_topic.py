@@ -133,6 +133,7 @@ def test_a_topic_that_does_not_exist_is_named(kafka: KafkaBroker, cluster: Clust
         Topic(cluster, "nothing").state()
 
 
+@pytest.mark.exhaustive
 def test_a_broker_that_is_down_fails_clearly_and_is_found_again(
     kafka: KafkaBroker, cluster: Cluster, topic: str
 ) -> None:

@@ -33,7 +33,7 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from tests.builders import CHANGE_DATA_FEED, order_of
 from tests.integration.object_store.conftest import S3
 from tests.integration.object_store.no_engine import NoEngine, inject
-from tests.variants import exhaustive
+from tests.variants import exhaustive, mostly_exhaustive
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +105,7 @@ def test_an_outage_raises_retryable_errors(
 
 @pytest.mark.parametrize("retries", [0, exhaustive(3)])
 @pytest.mark.parametrize("every", [199, exhaustive(13)])
-@pytest.mark.parametrize(("before", "step"), [(run, pin), (pin, run)])
+@pytest.mark.parametrize(("before", "step"), [exhaustive(run, pin), (pin, run)])
 def test_a_request_with_a_lost_answer_takes_effect_once(
     s3: S3,
     job: BackfillJob,
@@ -184,7 +184,9 @@ def looked_at(shared_s3: S3) -> S3:
 
 
 @pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("look_at", LOOKS)
+@pytest.mark.parametrize(
+    "look_at", mostly_exhaustive(LOOKS, ["a version", "its changes", "whose view it is", "a transaction"])
+)
 def test_a_table_that_cannot_be_read_for_a_while_is_neither_damaged_nor_missing(
     looked_at: S3, look_at: str, status: int
 ) -> None:

@@ -112,6 +112,7 @@ def standby(postgres: PostgresServer) -> Iterator[PostgresServer]:
         shutil.rmtree(folder)
 
 
+@pytest.mark.exhaustive
 def test_a_standby_is_refused_and_named(standby: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot take the marks of a reading."""
     message = refusal(standby.uri(), monkeypatch)

@@ -196,6 +196,7 @@ def test_a_long_value_that_did_not_change_is_taken_from_an_earlier_event(events:
     assert events.rows("price", "name") == [(Decimal(2), "n2"), (Decimal(7), long)]
 
 
+@pytest.mark.exhaustive
 def test_columns_that_the_events_encode_unknown_are_refused(events: EventShop) -> None:
     events.begin(fill=1)
     events.run_sql("ALTER TABLE orders ALTER paid_on TYPE text, DROP mood")

@@ -119,6 +119,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[DemoRun]:
     shutil.rmtree(path)
 
 
+@pytest.mark.exhaustive
 def test_the_upstream_of_the_demo_from_its_server_to_the_check(run, monkeypatch):
     """The server runs in the demo's own folder if its user may enter that; it stops after everything else."""
     monkeypatch.setenv("AIRFLOW_CONN_DEMO_SHOP", "is set by the demo")

@@ -109,6 +109,7 @@ def test_a_byte_that_is_no_character_is_named_when_the_table_is_read(encoded: En
     shop.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_a_database_without_an_encoding_is_refused_by_its_name(encoded: Encoded) -> None:
     """Nobody knows what its bytes mean, and one of them would end every landing."""
     shop = encoded("SQL_ASCII")

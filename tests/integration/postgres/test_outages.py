@@ -105,6 +105,7 @@ def test_rows_of_a_transaction_that_a_crash_took_back_are_read_again(
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: PostgresServer) -> None:
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
     fill(shop, 1, 3)

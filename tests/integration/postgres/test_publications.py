@@ -109,6 +109,7 @@ def test_a_publication_that_gets_another_table_still_has_this_one(shop: Shop) ->
     assert_equal(shop)
 
 
+@pytest.mark.exhaustive
 def test_a_window_that_ends_before_the_table_came_back_is_refused_too(shop: Shop) -> None:
     """I6: a scheduled run reads up to the end of its interval, and nobody knows when exactly the table was away."""
     shop.run_sql(ORDERS)

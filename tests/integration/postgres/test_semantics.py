@@ -209,6 +209,7 @@ def test_rows_that_row_security_hides_are_refused(
         shop.create()
 
 
+@pytest.mark.exhaustive
 def test_cancelling_drops_the_slot_and_a_rebuild_makes_it_again(shop: Shop) -> None:
     shop.run_sql(ORDERS)
     fill(shop, 1, 5)

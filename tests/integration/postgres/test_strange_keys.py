@@ -39,6 +39,7 @@ def slots(shop: Shop) -> int:
     return len(shop.table("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "value"), TRIED)
 def test_a_key_that_only_the_database_orders_is_refused_before_anything_is_made(
     shop: Shop, kind: str, value: str

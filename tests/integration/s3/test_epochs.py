@@ -84,6 +84,7 @@ def test_killed_at_points_one_after_another(
     lakehouse.assert_equals_query("SELECT id, name FROM {upstream} WHERE price < 7")
 
 
+@pytest.mark.exhaustive
 def test_a_driver_that_wakes_up_after_another_one_writes_nothing(lakehouse: BucketLakehouse) -> None:
     """I5: no lock of this machine takes part; the log store lets one of the two commit."""
     lakehouse.create(query=QUERY, rate_limit=4)

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # starts processes
+
 PROGRAM = """
 import atexit, sys
 from airflow_backfill_provider.applications.process_end import end_process_with

@@ -14,7 +14,7 @@ def test_a_generated_job_has_the_requested_progress(tmp_path):
     assert BackfillStore(job.state).state() == state_of(6, epoch=1)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_barrier_is_injected_on_an_upstream_of_many_files(tmp_path, monkeypatch):
     monkeypatch.setattr(control_plane, "FILES", 200)
     monkeypatch.setattr(control_plane, "COMMITS", 2)

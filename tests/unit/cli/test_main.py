@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from airflow_backfill_provider.cli.main import PANELS, app, main
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 @pytest.mark.parametrize(
     "arguments",
@@ -28,7 +30,6 @@ def test_wrong_usage(created, arguments):
     assert result.exit_code == 2
 
 
-@pytest.mark.slow
 def test_version_and_help():
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("airflow-backfill 0.")
     help_text = CliRunner().invoke(app, ["--help"]).stdout
@@ -37,7 +38,6 @@ def test_version_and_help():
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
 
-@pytest.mark.slow
 def test_commands_without_spark_import_neither_spark_nor_airflow(created):
     program = (
         "import sys\n"

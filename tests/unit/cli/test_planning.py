@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def plan_of(job) -> dict[str, Any]:
     result = job("plan", "--json")
@@ -65,7 +67,6 @@ def test_rate_limit_zero_has_no_epochs(job):
     assert "paused: no epoch reads any of it" in job("plan").stdout
 
 
-@pytest.mark.slow
 def test_plan_of_a_finished_job(created):
     assert created("run", "--until-finished").exit_code == 0
     assert plan_of(created)["epochs"] == 0

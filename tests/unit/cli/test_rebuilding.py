@@ -92,6 +92,7 @@ def test_all_jobs_of_a_chain_are_rebuilt_and_finished_in_order(chain):
         assert job("run").exit_code == 0
 
 
+@pytest.mark.exhaustive
 def test_views_stay_in_service_while_those_of_a_chain_are_rebuilt(chain):
     done = chain[0]("rebuild", "--downstream", "--keep-serving")
     assert done.exit_code == 0, done.output
@@ -138,6 +139,7 @@ def test_only_what_is_downstream_of_a_job_is_rebuilt(chain):
     assert [earlier == later for earlier, later in zip(before, after, strict=True)] == [True, False, False]
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_does_not_finish_leaves_those_after_it_as_they_were(chain):
     first, second, third = chain
     first.write(rate_limit=0)

@@ -156,6 +156,7 @@ def test_a_pinned_epoch_is_run_first(created, engine):
     assert backfill.store.last_epoch() == 1
 
 
+@pytest.mark.exhaustive
 def test_a_command_that_died_before_marking_finished_is_repaired_without_spark(created, engine, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(protocol, "finish_job", lambda **_: None)

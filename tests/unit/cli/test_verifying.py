@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.cli.conftest import fails
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 EQUAL = (
     "small_orders as of epoch 1, upstream offset 3: 10 rows expected, 0 missing, 0 unexpected, 0 repeated, 0 different"
 )
@@ -94,7 +96,6 @@ def test_a_view_that_still_differs_after_its_repair(ran, engine):
     assert "still differs" in result.stderr
 
 
-@pytest.mark.slow
 def test_an_epoch_that_is_pinned_already_is_run_before_the_repair(ran, engine):
     engine.missing = [["7"]]
     ran("verify")

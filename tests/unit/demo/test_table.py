@@ -72,6 +72,7 @@ def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(folder):
     assert max(Counter(row[:2] for row in rows).values()) == 1
 
 
+@pytest.mark.exhaustive
 def test_the_change_feed_leads_from_one_version_to_the_other(folder):
     before = Counter(rows_of(folder.orders))
     version = DeltaTable(folder.orders).version()

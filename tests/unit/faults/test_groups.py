@@ -16,6 +16,8 @@ from faults.groups.rows import MovingRows
 from faults.groups.tables import CHANGES, GROUP_TYPES, VALUE_TYPES, values_of
 from faults.groups.truth import differences
 
+pytestmark = pytest.mark.slow  # many random queries
+
 MANY = 260
 CASES = [a_case(chance("groups", 1, number)) for number in range(MANY)]
 JOBS = [(case, job) for case in CASES for job in case.jobs]

@@ -19,6 +19,8 @@ from faults.joins.rows import CHANGES, JoinedRows
 from faults.joins.tables import TYPES, some_tables
 from faults.shapes.values import sql_type
 
+pytestmark = pytest.mark.slow  # many random queries
+
 MANY = 120
 CASES = [a_case(chance("joins", 1, number)) for number in range(MANY)]
 

@@ -125,6 +125,7 @@ def test_the_supervisor_inherits_nothing_of_airflows_own(start, monkeypatch):
     assert SECRET not in environment
 
 
+@pytest.mark.exhaustive
 def test_an_application_that_is_killed_has_failed_and_is_retryable(start, records):
     end = end_of(start("kill -9 $$"), records)
 
@@ -160,6 +161,7 @@ def test_a_supervisor_that_is_terminated_ends_its_application(start, records):
     assert end_of(record, records).error == "the application was stopped on request"
 
 
+@pytest.mark.exhaustive
 def test_another_attempt_replaces_one_that_runs(lake, start, records):
     first = start(FOREVER)
     family = psutil.Process(first.pid).children(recursive=True)
@@ -187,6 +189,7 @@ def test_a_supervisor_outlives_the_process_that_started_it(lake, records):
     assert end_of(record, records).said == ("still here",)
 
 
+@pytest.mark.exhaustive
 def test_a_supervisor_shows_that_it_lives(start, records):
     record = start(FOREVER)
 
@@ -201,6 +204,7 @@ def test_secrets_are_on_no_command_line_and_in_no_record(start, records):
     assert SECRET not in records.read("epoch-1").model_dump_json()
 
 
+@pytest.mark.exhaustive
 def test_a_supervisor_that_cannot_write_its_record_does_not_come_up(lake):
     (lake / "state").write_text("a file in its place", encoding="utf-8")
 
@@ -219,6 +223,7 @@ def test_an_application_gets_the_environment_that_it_is_given_and_no_other(lake,
     assert end.said == ("token given, unrelated none",)
 
 
+@pytest.mark.exhaustive
 def test_an_application_and_its_end_survive_a_storage_that_does_not_answer_for_a_while(lake, start, records):
     """A file instead of the folder while it runs, and still when it ends."""
     applications, elsewhere = Path(records.location), lake / "elsewhere"

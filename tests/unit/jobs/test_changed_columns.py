@@ -10,6 +10,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError, QueryFailedError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.job.definition_change import ColumnsChange
 from airflow_backfill_provider.jobs import changed_query
@@ -21,6 +22,7 @@ from tests.dying import died
 from tests.property.backfilling import Backfilling
 from tests.property.memory_queries import EVERYTHING, ONLY_PAID
 from tests.unit.jobs.test_changed_query import POINTS, add_note, change, inject, rows_of, run
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -85,7 +87,7 @@ def test_columns_that_no_epoch_brought_are_not_those_of_the_view(served):
     assert barrier.columns_change is None
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", mostly_exhaustive(POINTS, [CrashPoint.AFTER_CHANGES_COMMIT]))
 def test_an_epoch_of_other_columns_that_dies_is_done_again(served, point):
     served.orders.change([2, 5], status="draft")
     change(served, query=PAID)

@@ -27,6 +27,7 @@ from tests.builders import NOW, PAID
 from tests.dying import died
 from tests.property.backfilling import TESTER, Backfilling
 from tests.property.memory_queries import EVERYTHING, ONLY_PAID, query_rows
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -162,7 +163,7 @@ def test_a_change_that_is_taken_back_before_an_epoch_is_none(served):
     assert sorted(served.view.rows) == rows_of(served, EVERYTHING)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", mostly_exhaustive(POINTS, [CrashPoint.AFTER_CHANGES_COMMIT]))
 def test_an_epoch_that_dies_is_done_again_with_both_queries(served, point):
     served.orders.change([2, 5], status="draft")
     change(served, query=ONLY_PAID)
@@ -193,6 +194,7 @@ def test_an_epoch_that_was_given_up_leaves_the_former_query_and_is_tried_by_a_co
     assert sorted(served.view.rows) == rows_of(served, ONLY_PAID)
 
 
+@pytest.mark.exhaustive
 def test_a_repair_that_is_asked_for_meanwhile_makes_it_a_comparison(served):
     change(served, query=ONLY_PAID)
     mutations.repair_job(store=served.store, requested_by="ann", keys=[[1]])
@@ -208,6 +210,7 @@ def test_the_former_definition_is_refused_once_it_is_changed(served):
         creation.require_job(former, served.store)
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_is_undone_to_the_query_that_the_view_had(served):
     """A changed query that no epoch carried out is not that of the former rows."""
     change(served, query=ONLY_PAID)

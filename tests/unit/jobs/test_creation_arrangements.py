@@ -95,6 +95,7 @@ def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, poi
     assert len(arranging.rows()) == 11
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(arranging):
     """I5: chunks are read from it already."""
     arranging.create()
@@ -226,6 +227,7 @@ def test_a_chunk_of_an_arrangement_leaves_room_for_what_the_window_inserts(arran
     arranging.finish_watched()
 
 
+@pytest.mark.exhaustive
 def test_a_chunk_reads_at_least_one_row_however_much_is_inserted(lake):
     """I4."""
     backfilling = Backfilling(lake, rate_limit=1, strategy="arrangement")
@@ -249,6 +251,7 @@ def test_a_chunk_is_as_large_as_the_rate_limit_if_the_former_number_of_rows_is_u
     assert planned == 5
 
 
+@pytest.mark.exhaustive
 def test_task_runs_keep_their_vnodes_until_one_is_idle_while_another_has_some_to_spare(lake):
     """A task run that keeps its vnodes has their files in its caches."""
     backfilling = Backfilling(lake, rate_limit=16, strategy="arrangement", parallelism=2, vnode_count=8)

@@ -297,16 +297,17 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
     assert len(created.rows()) == 10
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("asleep_before", "meanwhile"),
     [
-        exhaustive("log_end", "rebuilt"),
-        exhaustive("settings_history", "rebuilt"),
+        ("log_end", "rebuilt"),
+        ("settings_history", "rebuilt"),
         ("settings_history", "rebuilt and injected"),
-        exhaustive("log_end", "rebuilt and injected"),
+        ("log_end", "rebuilt and injected"),
         ("repair_state", "rebuilt and injected"),
-        exhaustive("repair_state", "rebuilt and ran an epoch"),
-        exhaustive("pin", "rebuilt"),
+        ("repair_state", "rebuilt and ran an epoch"),
+        ("pin", "rebuilt"),
         ("pin", "rebuilt and ran an epoch"),
     ],
 )

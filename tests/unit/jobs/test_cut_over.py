@@ -109,6 +109,7 @@ def test_what_is_not_ready_is_neither_compared_nor_approved(served):
     assert served.store.differences.newest() is None
 
 
+@pytest.mark.exhaustive
 def test_a_handover_that_died_after_the_approval_goes_on(served):
     """I2: the approval is in the settings, so any later request does the rest."""
     grow(served)
@@ -120,6 +121,7 @@ def test_a_handover_that_died_after_the_approval_goes_on(served):
     assert served.store.settings().job["query"] == PAID
 
 
+@pytest.mark.exhaustive
 def test_an_approval_and_another_change_of_the_settings_at_once(served, monkeypatch):
     grow(served)
     grown(served)
@@ -322,6 +324,7 @@ def test_a_delayed_attempt_from_before_the_approval_takes_no_mark_back(complete)
     assert complete.view.marked_finished
 
 
+@pytest.mark.exhaustive
 def test_a_view_that_was_put_back_waits_for_nothing(complete):
     approve(complete)
     complete.finish()

@@ -205,6 +205,7 @@ def test_a_view_that_was_rebuilt_under_another_is_told_by_name(tmp_path):
         together(lake, "v2", "a", at=4)
 
 
+@pytest.mark.exhaustive
 def test_a_log_is_not_read_without_an_end(tmp_path, monkeypatch):
     lake = Lake(tmp_path, "a")
     lake.view("v1", "a")

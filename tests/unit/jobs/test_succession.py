@@ -104,6 +104,7 @@ def test_the_place_is_taken_only_by_a_view_that_is_as_new(served):
     assert hand_over(served)
 
 
+@pytest.mark.exhaustive
 def test_offsets_of_another_table_say_nothing_about_the_place(served):
     """The upstream was replaced: nothing keeps the served view fresh, and the new table has fewer versions."""
     for amount in range(3):
@@ -163,6 +164,7 @@ def test_a_handover_that_died_is_completed_by_the_next_request(served, point):
     assert served.store.settings().job["query"] == PAID
 
 
+@pytest.mark.exhaustive
 def test_an_interval_that_ended_before_does_not_hold_the_handover_back(served):
     """The rows to begin with belong to no data interval."""
     grow(served)
@@ -188,6 +190,7 @@ def test_what_steers_reading_steers_the_rebuild(served):
     assert mutations.throttle_job(7, store=served.store, requested_by="x").incarnation == before.incarnation
 
 
+@pytest.mark.exhaustive
 def test_the_status_shows_both(served):
     grow(served)
     status = served.backfill.status()

@@ -21,6 +21,8 @@ from airflow_backfill_provider.notifications.backfill import BackfillNotifier
 from tests.plain_engine import CountingEngine, make
 from tests.unit.stand_in import SOMEBODY, Lake
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 RUN = Requester(dag_id="orders", run_id="run_1", task_id="finish")
 
 

@@ -113,6 +113,7 @@ def test_a_task_runs_its_epoch_without_its_slot(created: Lake, submitting):
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_retry_after_the_workers_death_waits_for_the_application_that_runs(created: Lake, submitting):
     submitting.program = HANG_IN_PYTHON
     deferred(run(created))
@@ -132,6 +133,7 @@ def test_a_retry_after_the_end_of_the_application_needs_no_second_one(created: L
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_retry_of_an_application_that_failed_starts_another_one(created: Lake, submitting):
     submitting.program = FAILS.format(code=1)
     event = event_of(deferred(run(created)))
@@ -153,6 +155,7 @@ def test_a_failure_that_no_retry_can_repair_fails_the_task_for_good(created: Lak
         run(created).resume(context("run_epoch"), event)
 
 
+@pytest.mark.exhaustive
 def test_an_application_that_fails_after_the_commit_has_done_its_work(created: Lake, submitting, monkeypatch):
     # On a slow machine a look at the commit would come before the failure.
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", float("inf"))
@@ -207,6 +210,7 @@ def test_a_task_that_is_killed_while_it_starts_its_application_stops_it(created:
     assert ApplicationRecords(created.backfill.job.state).stop_requested(record(created))
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_that_another_process_commits_meanwhile_ends_the_wait(created: Lake, submitting, monkeypatch):
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
     submitting.program = HANG_IN_PYTHON
@@ -216,6 +220,7 @@ def test_an_epoch_that_another_process_commits_meanwhile_ends_the_wait(created: 
     assert run(created).resume(context("run_epoch"), event_of(waiting))["epoch"] == 1
 
 
+@pytest.mark.exhaustive
 def test_several_epochs_in_one_application_are_waited_for_together(created: Lake, submitting, monkeypatch):
     """The trigger does not end with the first one's commit."""
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
@@ -243,6 +248,7 @@ def test_a_retry_finds_the_application_that_runs_a_later_epoch_by_now(created: L
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_adopts_a_barrier_waits_for_the_application_that_runs_it(created: Lake, submitting):
     submitting.program = HANG_IN_PYTHON
     deferred(run(created, epochs_per_run=3))

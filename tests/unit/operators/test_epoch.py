@@ -193,6 +193,7 @@ def test_a_run_of_a_schedule_ends_its_window_with_its_interval(created: Lake, sp
     assert summary["to_version"] == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("run_type", [DagRunType.MANUAL, DagRunType.ASSET_TRIGGERED, DagRunType.OPERATOR_TRIGGERED])
 def test_any_other_run_goes_up_to_the_newest_version(created: Lake, spark: StandInSpark, run_type):
     end = created.backfill.upstream.watermark(offset_of(1))
@@ -200,6 +201,7 @@ def test_any_other_run_goes_up_to_the_newest_version(created: Lake, spark: Stand
     assert run(created, context("run_epoch", run_type=run_type, data_interval_end=end))["to_version"] == 3
 
 
+@pytest.mark.exhaustive
 def test_a_run_without_an_interval_ends_its_window_where_it_is_told_to(created: Lake, spark: StandInSpark):
     """And a run of a schedule ends it with its interval all the same."""
     told = created.backfill.upstream.watermark(offset_of(2))

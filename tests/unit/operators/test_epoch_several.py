@@ -161,6 +161,7 @@ def test_each_epoch_has_its_metrics_once(created: Lake, spark: StandInSpark, mon
     assert counted == [400, 400, 200]
 
 
+@pytest.mark.exhaustive
 def test_openlineage_gets_one_event_for_all_epochs(created: Lake, spark: StandInSpark):
     operator = RunEpochOperator(task_id="run_epoch", job=created.definition, epochs_per_run=2)
     operator.execute(context("run_epoch"))

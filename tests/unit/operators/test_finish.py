@@ -19,7 +19,6 @@ from airflow_backfill_provider.operators.finish import (
 from airflow_backfill_provider.operators.job import RebuildBackfillOperator
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.unit.stand_in import ROWS, Lake, StandInSpark, context
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -117,7 +116,8 @@ def test_when_due_a_view_that_was_finished_from_the_command_line_has_one_event(c
         finish(FinishMaterializedViewWhenDueOperator, created, context("finish", run_id="second"))
 
 
-@pytest.mark.parametrize("state", ["failed", exhaustive("skipped"), exhaustive("success"), exhaustive("running")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("state", ["failed", "skipped", "success", "running"])
 def test_when_due_the_event_of_a_task_run_that_failed_comes_from_the_next_run(created: Lake, state: str):
     """It finished the view, and then it died; Airflow stores events only with a success."""
     created.complete()
@@ -151,6 +151,7 @@ def test_only_one_of_the_runs_that_find_a_finished_view_at_once_sends_the_event(
     assert [record.change for record in store.settings_history()] == ["create", "finish", "finish"]
 
 
+@pytest.mark.exhaustive
 def test_when_due_a_rebuilt_view_is_finished_again_by_the_first_run(created: Lake, spark: StandInSpark):
     """I3: the last time that it was finished counts."""
     created.finish()

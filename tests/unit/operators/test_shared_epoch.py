@@ -90,6 +90,7 @@ def test_only_the_part_that_failed_is_redone(shared: Lake, spark: StandInSpark):
     assert summary(shared, barrier)["rows"] == 400
 
 
+@pytest.mark.exhaustive
 def test_an_application_that_failed_after_it_reported_has_done_its_part(shared: Lake, spark: StandInSpark):
     barrier = inject(shared)
     parts = changes(shared, barrier)
@@ -128,6 +129,7 @@ def test_an_application_that_did_nothing_fails_the_task(shared: Lake, spark: Sta
         read(shared, part)
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_that_was_run_whole_leaves_nothing_to_do(shared: Lake, spark: StandInSpark):
     barrier = inject(shared)
     run_epoch(shared.backfill, barrier["epoch"])
@@ -147,6 +149,7 @@ def test_without_a_barrier_there_is_nothing_to_do(shared: Lake, spark: StandInSp
     assert spark.submitted == []
 
 
+@pytest.mark.exhaustive
 def test_a_rescale_between_two_runs_needs_no_other_dag(shared: Lake, spark: StandInSpark):
     for number, parallelism in enumerate([1, 4, 2], start=1):
         mutations.rescale_job(parallelism, store=shared.backfill.store, requested_by="somebody")

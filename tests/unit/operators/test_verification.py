@@ -17,6 +17,8 @@ from airflow_backfill_provider.operators.verification import (
 )
 from tests.unit.stand_in import Lake, StandInSpark, context
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.fixture
 def ran(as_ran: Callable[[], Lake]) -> Lake:
@@ -58,7 +60,6 @@ def test_a_view_that_differs_fails_for_good_and_its_result_is_pushed(ran: Lake, 
     assert ctx["outlet_events"][VERIFIED_VIEWS].asset_alias_events == []
 
 
-@pytest.mark.slow
 def test_a_view_that_differs_may_be_left_to_the_next_task(ran: Lake, spark: StandInSpark):
     spark.missing = [["7"]]
     assert verify(ran, on_difference="succeed")["equal"] is False

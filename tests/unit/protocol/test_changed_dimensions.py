@@ -9,6 +9,8 @@ from airflow_backfill_provider.core.refresh_cost import EpochCost
 from tests.several import shape_of_several
 from tests.shop import Shop, minute
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.fixture(autouse=True)
 def costs(monkeypatch):

@@ -114,6 +114,7 @@ def test_it_fails_again_until_the_row_is_corrected(dying):
     finish(dying)
 
 
+@pytest.mark.exhaustive
 def test_mutations_that_the_epoch_was_the_first_to_pin_are_pinned_again(dying):
     dying.finish()
     mutations.repair_job(keys=[[4]], store=dying.store, requested_by="x")
@@ -130,6 +131,7 @@ def test_mutations_that_the_epoch_was_the_first_to_pin_are_pinned_again(dying):
     finish(dying)
 
 
+@pytest.mark.exhaustive
 def test_changes_that_wait_are_given_up_too(tmp_path):
     """The next chunk is read at an offset at which the row may be corrected, not at that of the chunks before."""
     backfilling = Backfilling(tmp_path, query=PAID, rate_limit=4, strategy="no_shuffle", visibility="on_finish")

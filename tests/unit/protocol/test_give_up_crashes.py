@@ -182,6 +182,7 @@ def test_of_a_shared_epoch_the_parts_that_are_read_stay(vnodes, order):
     finish(backfilling)
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_after_giving_up_starts_over(backfilling):
     spoil(backfilling, *range(10))
     fail(backfilling)

@@ -87,6 +87,7 @@ def test_injectors_at_once_all_get_one_barrier(backfilling):
     assert backfilling.store.barriers() == [found[0]]
 
 
+@pytest.mark.exhaustive
 def test_an_injector_without_work_that_adopts_another_barrier_does_not_commit_it(backfilling):
     """I1: its commit would say that changes are in the view which were never written there."""
     backfilling.finish()
@@ -180,6 +181,7 @@ def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice
         assert later.parts[0].ranges[0].after == earlier.parts[0].ranges[0].up_to
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_is_rebuilt_under_every_injection_is_left_alone(backfilling):
     """Each time the epoch is pinned already, for another incarnation."""
     rebuilt = []

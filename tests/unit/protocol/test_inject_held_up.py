@@ -9,7 +9,6 @@ from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.planning.plan import make_plan
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import over
-from tests.variants import exhaustive
 
 prepared = inject_helpers.prepared
 
@@ -30,13 +29,14 @@ def limits_until_finished(backfilling, *, added):
     return limits
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("strategy", "visibility"),
     [
         ("no_shuffle", "every_epoch"),
-        exhaustive("no_shuffle", "on_finish"),
-        exhaustive("arrangement", "every_epoch"),
-        exhaustive("arrangement", "on_finish"),
+        ("no_shuffle", "on_finish"),
+        ("arrangement", "every_epoch"),
+        ("arrangement", "on_finish"),
     ],
 )
 def test_the_backfill_ends_because_the_limit_is_raised(lake, strategy, visibility):

@@ -14,6 +14,8 @@ from tests.property.backfilling import Backfilling
 from tests.shop import Shop
 from tests.unit.protocol.inject_helpers import clean_up, over
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def without_feed(made):
     DeltaTable(made.orders.path).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})

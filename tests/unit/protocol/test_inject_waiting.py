@@ -53,6 +53,7 @@ def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
     assert (last.older_offset, last.chunk_offset.number) == (None, 2)
 
 
+@pytest.mark.exhaustive
 def test_rows_added_after_the_last_chunk_are_read_at_the_newest_version(lake):
     """I4: at the older version nothing is left to read, at the newest there is."""
     backfilling = over(lake, *range(6), rate_limit=3, strategy="no_shuffle", visibility="on_finish")
@@ -80,6 +81,7 @@ def versions_of_arrangement(backfilling):
     return DeltaTable(location_of(backfilling.store.settings())).version()
 
 
+@pytest.mark.exhaustive
 def test_chunks_of_an_arrangement_are_read_at_one_version_too(arranged):
     """What is not read yet waits like what was read, and comes into the arrangement with the last epochs."""
     before = versions_of_arrangement(arranged)
@@ -130,6 +132,7 @@ def test_a_chunk_of_an_arrangement_that_was_given_up_ends_the_waiting(lake):
     backfilling.finish()
 
 
+@pytest.mark.exhaustive
 def test_the_first_chunk_of_an_arrangement_that_was_given_up_ends_the_waiting(lake):
     """I1: nothing was read yet, and the arrangement gets the changes since its creation."""
     backfilling = Backfilling(lake, rate_limit=2, query=PAID, visibility="on_finish", strategy="arrangement")
@@ -157,6 +160,7 @@ def test_nothing_waits_before_anything_was_read(lake):
     assert over(lake, *range(9), strategy="no_shuffle", visibility="on_finish").inject().publishes
 
 
+@pytest.mark.exhaustive
 def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
     """Neither it nor the view gets them before the view is finished."""
     arranged.orders.change(range(9), amount=50)
@@ -169,6 +173,7 @@ def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
     arranged.finish()
 
 
+@pytest.mark.exhaustive
 def test_changes_wait_until_rows_are_as_of_too_many_versions(lake, monkeypatch):
     """Each makes the condition of the merge longer."""
     monkeypatch.setattr("airflow_backfill_provider.core.job.visibility.MOST_OFFSETS", 2)

@@ -24,6 +24,8 @@ from airflow_backfill_provider.sources.compared_rows import MOST_COMPARED_ROWS
 from tests.several import shape_of_several, star
 from tests.shop import Shop, minute
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def ends(barrier: Barrier) -> dict[str, int]:
     return {window.relation: window.to_offset.number for window in barrier.windows}

@@ -15,6 +15,8 @@ from airflow_backfill_provider.protocol import repairs
 from tests.plain_engine import CountingEngine
 from tests.unit.jobs.verification.verifying import VERA, Watching, created_job, epoch, nine_orders, verify
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.fixture
 def backfill(lake):
@@ -22,7 +24,6 @@ def backfill(lake):
     return created_job(lake)
 
 
-@pytest.mark.slow
 def test_a_view_that_differs_is_refused_and_repaired(backfill):
     epoch(backfill)
     found = verify(backfill, "1")

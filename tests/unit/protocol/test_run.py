@@ -278,6 +278,7 @@ def test_an_epoch_that_repairs_marks_the_view_finished_again(backfilling):
     assert engine.calls[-1] == "mark_finished"
 
 
+@pytest.mark.exhaustive
 def test_keys_read_after_an_epoch(backfilling):
     order = backfilling.store.settings().key_order
     first = backfilling.inject()

@@ -139,6 +139,7 @@ def test_a_zombie_that_wakes_up_after_a_rebuild_is_refused(begun, point):
     assert_nothing_happened_to_the_rebuilt(begun)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("point", sorted(AFTER_STATE))
 def test_a_zombie_that_had_committed_before_a_rebuild_may_only_say_so(begun, point):
     """I5: the log gets the record of an epoch that was done, of an incarnation that is over."""

@@ -108,6 +108,7 @@ def test_changes_that_waited_are_not_skipped_where_there_is_no_new_version(lake)
     backfilling.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_while_changes_wait_their_step_is_skipped_although_there_is_a_new_version(lake):
     """An application for it would find nothing to do."""
     backfilling = Backfilling(lake, rate_limit=2, strategy="arrangement", parallelism=2, visibility="on_finish")
@@ -176,6 +177,7 @@ def test_an_epoch_without_a_chunk_is_committed_by_its_changes(arranged):
     arranged.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_that_reads_in_place_may_be_shared_too(begun, undisturbed):
     barrier = begun.inject()
     assert begun.changes(barrier) is None
@@ -240,6 +242,7 @@ def test_a_rescale_takes_effect_with_the_next_barrier(arranged, parallelism):
     arranged.finish_watched()
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_is_rescaled_in_every_epoch_comes_to_its_end(arranged):
     """I4: and leaves the same rows."""
     mutations.throttle_job(3, store=arranged.store, requested_by="x")

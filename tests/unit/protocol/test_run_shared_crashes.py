@@ -21,7 +21,7 @@ from tests.unit.protocol.run_helpers import (
     outcome,
     while_asleep_at,
 )
-from tests.variants import exhaustive, mostly_exhaustive
+from tests.variants import mostly_exhaustive
 
 prepared_arrangement = run_helpers.prepared_arrangement
 arranged = run_helpers.arranged
@@ -51,13 +51,8 @@ OF_PARTS = [
 OF_THE_COMMIT = [CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT]
 
 
-@pytest.mark.parametrize(
-    "point",
-    mostly_exhaustive(
-        [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS],
-        [CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.AFTER_STATE_COMMIT],
-    ),
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("point", [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS])
 def test_several_task_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
     """I2: wherever the one task run died."""
     with dies_at(point):
@@ -119,6 +114,7 @@ def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged,
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
+@pytest.mark.exhaustive
 def test_changes_that_are_tried_again_commit_what_the_last_part_left(arranged, arranged_undisturbed):
     """I2: all parts are reported, and the next attempt commits, whichever step it is."""
     barrier = arranged.inject()
@@ -166,13 +162,8 @@ def test_a_part_that_wakes_up_after_its_epochs_successor_changes_nothing(arrange
     assert outcome(arranged) == arranged_undisturbed[3]
 
 
-@pytest.mark.parametrize(
-    "point",
-    mostly_exhaustive(
-        OF_CHANGES,
-        [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.BEFORE_REPORT],
-    ),
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("point", OF_CHANGES)
 def test_changes_that_wake_up_after_their_epochs_successor_change_nothing(arranged, arranged_undisturbed, point):
     """I5."""
     barrier = arranged.inject()
@@ -181,7 +172,8 @@ def test_changes_that_wake_up_after_their_epochs_successor_change_nothing(arrang
     assert outcome(arranged) == arranged_undisturbed[3]
 
 
-@pytest.mark.parametrize("step", [exhaustive("changes"), "part"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("step", ["changes", "part"])
 def test_a_step_that_wakes_up_after_its_epoch_was_committed_returns_the_commit(arranged, step):
     barrier = arranged.inject()
     if step == "part":

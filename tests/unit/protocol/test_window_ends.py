@@ -73,6 +73,7 @@ def test_a_job_waits_for_a_view_that_is_not_finished(tmp_path):
         ViewJob(tmp_path, "top", "v1", "v2").create(2)
 
 
+@pytest.mark.exhaustive
 def test_who_waits_longer_than_its_schedule_is_an_alarm_that_names_both_jobs(tmp_path, monkeypatch):
     lake, first, second, top = diamond(tmp_path)
     for at in (10, 20, 30):

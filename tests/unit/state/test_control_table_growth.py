@@ -110,7 +110,7 @@ def test_replaced_files_and_old_log_entries_are_removed(forgetful, mode, monkeyp
     assert numbers(forgetful) == ([50] if mode == "overwrite" else list(range(1, 51)))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_writer_that_was_overtaken_by_more_commits_than_the_log_keeps_decides_again(forgetful):
     """I5: the log entry's number is free again, but the writer must not write its outdated decision."""
     add_next(forgetful)

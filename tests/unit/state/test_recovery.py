@@ -73,7 +73,8 @@ def test_damaged_tables_of_a_job_are_deleted_and_created_again_with_its_view(bac
     finish(backfilling)
 
 
-@pytest.mark.parametrize("table", ["settings", exhaustive("barrier_log")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table", ["settings", "barrier_log"])
 def test_damaged_tables_of_a_job_are_restored_from_an_up_to_date_copy(backfilling, table, tmp_path):
     shutil.copytree(Path(backfilling.job.state) / table, tmp_path / table)
     folder = damaged(backfilling, table, "log")

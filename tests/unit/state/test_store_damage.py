@@ -18,6 +18,8 @@ from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, barrier_of, commit_file, commit_of, settings_of
 from tests.unit.state.store_helpers import at_position, used
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.mark.parametrize("column", ["vnode", "epoch", "row_count", "backfill_finished", "has_position", "incarnation"])
 def test_a_null_in_the_state_is_refused(store, column):
@@ -44,7 +46,6 @@ LOOKS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["log", "data"])
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_damaged_control_table_is_refused_whatever_is_asked(store, name, damage):

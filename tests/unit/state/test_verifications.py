@@ -13,6 +13,8 @@ from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.verifications import SCHEMA, Verifications
 from tests.builders import NOW, compared_of, pinned_verification_of
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.fixture
 def table(lake):

@@ -142,6 +142,7 @@ def test_a_paused_job_waits_for_commits_and_goes_on_when_it_is_resumed(created: 
     ) == [["the snapshot has unread rows"], [], ["the snapshot has unread rows"], []]
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_beside_the_view_is_driven_to_its_end_and_to_the_views_place(created: Lake):
     created.finish()
     protocol.finish_job(store=created.backfill.store, requested_by="x")

@@ -19,6 +19,8 @@ from airflow_backfill_provider.applications.local_engine.server import EngineRun
 from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 def start(port: int, conf: dict[str, str] | None = None, connect: Callable[[Remote], str] = lambda _: "4.2.0"):
     return start_engine(port=port, master="local[2]", conf=conf or {}, connect=connect)

@@ -15,6 +15,8 @@ from airflow_backfill_provider.lake.tables.view_identity import (
 )
 from tests.unit.cli.conftest import append, fails, job_in
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 WAITS = "waits for paid_orders, 30 %"
 
 
@@ -62,7 +64,6 @@ def test_an_unfinished_upstream_is_waited_for_before_anything_is_written(second,
     assert engine.starts == 0
 
 
-@pytest.mark.slow
 def test_a_created_job_waits_while_its_upstream_is_rebuilt_and_goes_on_afterwards(first, second, engine):
     finish(first, second)
     assert second("create").exit_code == 0
@@ -76,7 +77,6 @@ def test_a_created_job_waits_while_its_upstream_is_rebuilt_and_goes_on_afterward
     assert second("run", "--until-finished").exit_code == 0
 
 
-@pytest.mark.slow
 def test_an_epoch_that_was_pinned_on_a_finished_view_is_completed(first, second, engine):
     """The window's versions stay whole, whatever happens to the view afterwards."""
     finish(first, second)
@@ -88,7 +88,6 @@ def test_an_epoch_that_was_pinned_on_a_finished_view_is_completed(first, second,
     fails(second("run"), WAITS)
 
 
-@pytest.mark.slow
 def test_the_status_has_the_chain_and_whom_the_job_waits_for(first, second):
     finish(first, second)
     assert second("create").exit_code == 0

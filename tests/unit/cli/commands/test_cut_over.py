@@ -51,6 +51,7 @@ def test_a_rebuild_waits_until_somebody_has_seen_the_difference_and_approved_it(
     assert status(gated)["cut_over"] is None
 
 
+@pytest.mark.exhaustive
 def test_a_change_waits_and_an_approval_makes_it(gated: Job, engine: WatchedEngine):
     gated.write(query=FILTERED)
     assert said(gated, "change", "--dry-run")[-1].startswith("small_orders: approval: the change waits until somebody")

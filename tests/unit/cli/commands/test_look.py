@@ -86,6 +86,7 @@ def test_status_shows_auto_and_the_pace(created):
     assert "rate limit  auto: 540 rows per epoch, because a chunk has no more rows than" in created("status").stdout
 
 
+@pytest.mark.exhaustive
 def test_watch_ends_when_the_view_is_finished(created, monkeypatch):
     def run_elsewhere(_):
         assert created("run", "--max-epochs", "2").exit_code == 0

@@ -6,6 +6,8 @@ import pytest
 
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.fixture(autouse=True)
 def _no_spark(engine):

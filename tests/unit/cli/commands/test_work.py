@@ -10,6 +10,8 @@ from deltalake import write_deltalake
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from tests.unit.cli.conftest import fails
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 @pytest.mark.parametrize("command", ["plan", "create"])
 class TestBadInput:
@@ -89,7 +91,6 @@ def test_create_with_another_definition(created):
     fails(created("create"), "another vnode_count", "rebuild")
 
 
-@pytest.mark.slow
 def test_rebuild(created):
     assert created("run").exit_code == 0
     created.write(query="SELECT order_id FROM upstream")

@@ -15,6 +15,8 @@ from tests.builders import job_of
 from tests.plain_engine import CountingEngine, make
 from tests.unit.jobs.verification.verifying import VERA, Watching, epoch, verify
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def test_a_verification_that_died_continues_after_the_steps_that_are_done(backfill):
     """Each step has the barrier of the epoch that is verified, also if others were committed since."""

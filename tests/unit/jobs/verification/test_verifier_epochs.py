@@ -26,6 +26,8 @@ from tests.builders import NOW, commit_of
 from tests.plain_engine import CountingEngine, make
 from tests.unit.jobs.verification.verifying import VERA, epoch, verify
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def test_the_newest_committed_epoch_is_pinned(backfill, orders):
     epoch(backfill)

@@ -22,6 +22,8 @@ from tests.builders import CHANGE_DATA_FEED, ORDERS
 from tests.plain_engine import CountingEngine
 from tests.unit.jobs.verification.verifying import VERA, Forgetful, Watching, epoch
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def test_another_table_at_the_views_path_is_refused(backfill, lake):
     """I6: the other table is not the view, even with the same rows."""

@@ -18,6 +18,8 @@ from airflow_backfill_provider.sources.shared.change_log.table import ChangeLog
 from tests.dying import died
 from tests.unit.sources.shared.change_log.histories import HISTORY, change, elsewhere, minute, rows_of
 
+pytestmark = pytest.mark.slow  # many commits of a change log
+
 KEPT_FOR = dt.timedelta(days=30)
 DAY = dt.timedelta(days=1)
 NOW = minute(60)
