@@ -136,8 +136,7 @@ class ControlTable(ControlTableReader):
                     self._write(table, write, number)
                     self._compact(table)
                     self._clean(table, before)
-            if not is_local(self.location):
-                self._keep_open(table)
+            self._keep_open(table)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -151,14 +150,13 @@ class ControlTable(ControlTableReader):
         """
         Return the table at its newest version.
 
-        A write changes the instance, so nothing else uses it meanwhile; a local table is opened again. If the write
-        fails, the next attempt opens the table again.
+        A write changes the instance, so nothing else uses it meanwhile. If the write fails, the next attempt opens the
+        table again.
         """
-        if not is_local(self.location):
-            self._open()
-            opened, self._opened = self._opened, None
-            if opened is not None:
-                return opened.table
+        self._open()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            return opened.table
         return self._open_newest()
 
     def _write(self, table: DeltaTable, write: Write, number: int) -> None:

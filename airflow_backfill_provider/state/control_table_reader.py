@@ -169,15 +169,13 @@ class ControlTableReader:
         """
         Return an open table at its newest version; ``None`` if it must be opened again.
 
-        A local table with newer commits is: that is fast, and shows whether a crash of the machine damaged the log.
+        A crash of the machine that damaged the log ended this process, too, and the next one reads the whole log.
         """
         seen, newest, after = self._log.written(opened.seen, opened.version, opened.version + 1)
         if seen != opened.written or newest is None:
             return None
         if after is None:
             return opened._replace(seen=opened.version, written=newest)
-        if is_local(self.location):
-            return None
         try:
             with storage_errors(self.location), panics_as_errors():
                 opened.table.update_incremental()

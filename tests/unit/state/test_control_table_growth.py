@@ -132,12 +132,13 @@ def test_a_writer_that_was_overtaken_by_more_commits_than_the_log_keeps_decides_
 
 def test_files_that_were_just_replaced_are_kept_for_readers(table, monkeypatch):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
-    opened = table._open()
+    reader = ControlTable(table.location, SCHEMA)
+    opened = reader._open()
     for n in range(1, 6):
         table.update(lambda _: Write(row(n), "overwrite"))  # noqa: B023 - called at once
         if n == 1:
-            opened = table._open()
-    assert table._read(opened, None).to_pylist() == row(1).to_pylist()
+            opened = reader._open()
+    assert reader._read(opened, None).to_pylist() == row(1).to_pylist()
     assert numbers(table) == [5]
 
 
