@@ -92,13 +92,11 @@ def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
             for name in HASHES
             for part, half in zip(_HALVES, halves(F.col(name)), strict=True)
         ),
-        *(F.bit_xor(name).alias(f"parity{name}") for name in HASHES),
     )
     return {
         row[UNIT]: VnodeChecksum(
             rows=row["rows"],
             sums=(_sum(row, HASHES[0]), _sum(row, HASHES[1])),
-            parities=(row[f"parity{HASHES[0]}"], row[f"parity{HASHES[1]}"]),
         )
         for row in grouped.collect()
     }

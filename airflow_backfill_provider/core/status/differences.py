@@ -2,7 +2,7 @@
 How a view differs from its query, by vnode, and by key where keys are recorded.
 
 Both sides are compared by one checksum per vnode, which does not depend on the order of rows: the number of rows, and
-the sum and the exclusive or of two independent hashes of each row. Keys are compared only where the checksums differ.
+the sums of two independent hashes of each row. Keys are compared only where the checksums differ.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ class VnodeChecksum:
 
     :param rows: the number of rows; duplicates count.
     :param sums: the sum of each hash over all rows.
-    :param parities: the exclusive or of each hash over all rows.
     """
 
     rows: int
     sums: tuple[int, int]
-    parities: tuple[int, int]
 
 
-NO_ROWS = VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))
+NO_ROWS = VnodeChecksum(rows=0, sums=(0, 0))
 """The checksum of a vnode without rows."""
 
 

@@ -13,17 +13,15 @@ from airflow_backfill_provider.core.status.differences import (
     differing_vnodes,
 )
 
-SAME = VnodeChecksum(rows=2, sums=(7, 8), parities=(3, 4))
+SAME = VnodeChecksum(rows=2, sums=(7, 8))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        VnodeChecksum(rows=3, sums=(7, 8), parities=(3, 4)),
-        VnodeChecksum(rows=2, sums=(6, 8), parities=(3, 4)),
-        VnodeChecksum(rows=2, sums=(7, 9), parities=(3, 4)),
-        VnodeChecksum(rows=2, sums=(7, 8), parities=(2, 4)),
-        VnodeChecksum(rows=2, sums=(7, 8), parities=(3, 5)),
+        VnodeChecksum(rows=3, sums=(7, 8)),
+        VnodeChecksum(rows=2, sums=(6, 8)),
+        VnodeChecksum(rows=2, sums=(7, 9)),
     ],
 )
 def test_each_part_of_a_checksum_counts(other):
@@ -32,7 +30,7 @@ def test_each_part_of_a_checksum_counts(other):
 
 def test_a_vnode_of_one_side_alone_differs_unless_it_has_no_rows():
     assert differing_vnodes({2: SAME}, {1: SAME}) == (1, 2)
-    assert differing_vnodes({}, {1: VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))}) == ()
+    assert differing_vnodes({}, {1: VnodeChecksum(rows=0, sums=(0, 0))}) == ()
 
 
 def test_differing_keys_are_counted_by_kind():
@@ -44,7 +42,6 @@ CHECKSUMS = st.builds(
     VnodeChecksum,
     rows=st.integers(0, 1),
     sums=st.tuples(st.integers(0, 1), st.just(0)),
-    parities=st.just((0, 0)),
 )
 SIDES = st.dictionaries(st.integers(0, 4), CHECKSUMS, max_size=5)
 
