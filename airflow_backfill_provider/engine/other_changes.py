@@ -51,7 +51,8 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
             # Before a window is looked at, a key may have come to be there again in any of them.
             is_first = not barrier.view_before
             if is_first and name in query.keyed:
-                require_single_key(other.rows, other.rows.at(barrier.window(name).to_offset))
+                window = barrier.window(name)
+                require_single_key(other.rows, other.rows.at(window.to_offset), expected=window.row_count)
             if name not in windows or (is_first and not tables.are_placed_beside_others):
                 continue
             images = kept_changes(_images(other, windows[name]), kept)
@@ -59,7 +60,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
                 found[name] = images
                 changed += 0 if name == tables.settings.definition.lead_name else number
                 if name in query.keyed and not is_first:
-                    require_single_key(other.rows, _of_changed(other, images, windows[name]))
+                    require_single_key(other.rows, _of_changed(other, images, windows[name]), expected=number)
         yield OtherChanges(found, changed)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
+from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import resolved_query_of
@@ -17,14 +18,15 @@ from airflow_backfill_provider.shapes.several import QueryOverSeveral
 from airflow_backfill_provider.spark.job_rows import JobRows
 
 
-def require_single_key(rows: JobRows, found: DataFrame) -> None:
+def require_single_key(rows: JobRows, found: DataFrame, *, expected: int) -> None:
     """
     Refuse rows of an upstream of which several have one key.
 
+    :param expected: their estimated number.
     :raises DuplicateKeyError: if any have.
     """
-    if not rows.reader.keys_are_unique and rows.has_several(found):
-        raise rows.duplicates()
+    if not rows.reader.keys_are_unique:
+        rows.measure_chunk(found, expected=expected)
 
 
 def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
@@ -36,7 +38,7 @@ def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
     query, changed = resolved_query_of(tables.settings), barrier.changed_others
     if not isinstance(query, QueryOverSeveral):
         if SHAPES.named(tables.settings.shape).has_keys and barrier.lead_has_changes:
-            require_single_key(tables.lead_rows, tables.lead_rows.at(barrier.upstream.to_offset))
+            _require_single_keys_of(tables.lead_rows, barrier.upstream)
         return
     relied_on = {name: other.rows for name, other in tables.others.items() if name in query.keyed and name in changed}
     if tables.writer.replaces_leads:
@@ -44,4 +46,8 @@ def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
         if barrier.lead_has_changes:
             relied_on[tables.settings.definition.lead_name] = tables.lead_rows
     for name, rows in relied_on.items():
-        require_single_key(rows, rows.at(barrier.window(name).to_offset))
+        _require_single_keys_of(rows, barrier.window(name))
+
+
+def _require_single_keys_of(rows: JobRows, window: UpstreamWindow) -> None:
+    require_single_key(rows, rows.at(window.to_offset), expected=window.row_count)
