@@ -13,7 +13,7 @@ from airflow_backfill_provider.cli.rebuilding import jobs_downstream
 from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line, downstream_line, missed_line
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.changed_columns import columns_missed_by
-from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, propose_change
+from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, may_change, propose_change
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.engine.spark_engine import SparkEngine
@@ -24,7 +24,7 @@ def is_another(backfill: Backfill) -> bool:
     if not backfill.store.created():
         return False
     settings = backfill.settings()
-    if settings.finished_epoch is None or settings.cancelled or settings.successor is not None:
+    if not may_change(settings):
         return False
     created = settings.definition
     return backfill.job.placed_like(created).definition() != created.definition()

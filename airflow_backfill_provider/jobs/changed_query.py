@@ -243,6 +243,11 @@ def _withdraw(proposed: ProposedChange, *, store: BackfillStore, requested_by: s
     return store.change_settings(change)
 
 
+def may_change(settings: JobSettings) -> bool:
+    """Return whether a job's query may be changed: the view is finished and serves, and no rebuild grows beside it."""
+    return settings.finished_epoch is not None and not settings.cancelled and settings.successor is None
+
+
 def _require_served(settings: JobSettings) -> None:
     name = settings.job["name"]
     require_not_cancelled(settings)

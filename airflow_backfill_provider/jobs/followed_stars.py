@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.changed_query import change_query, propose_change
+from airflow_backfill_provider.jobs.changed_query import change_query, may_change, propose_change
 
 FOLLOWED = "star: follow"
 """Who asks for the change."""
@@ -28,7 +28,7 @@ def follow_stars(backfill: Backfill, engine: Callable[[], Engine], *, clock: Clo
     """
     store = backfill.store
     settings = store.settings()
-    if not settings.definition.follows_stars or settings.finished_epoch is None or settings.successor is not None:
+    if not settings.definition.follows_stars or not may_change(settings):
         return ""
     upstream = backfill.upstream
     try:

@@ -7,7 +7,7 @@ import pytest
 from airflow_backfill_provider.core.epoch.settings import SettingsChange
 from airflow_backfill_provider.core.errors import QueryFailedError
 from airflow_backfill_provider.core.job.definition_change import ChangeKind
-from airflow_backfill_provider.jobs import changed_query
+from airflow_backfill_provider.jobs import changed_query, mutations
 from airflow_backfill_provider.jobs.followed_stars import FOLLOWED, follow_stars
 from tests.property.backfilling import Backfilling
 from tests.unit.jobs.test_changed_query import add_note, change, defined, inject, run
@@ -97,3 +97,10 @@ def test_a_change_that_waits_for_an_approval_is_proposed_once(following):
     assert proposed.proposed_by == FOLLOWED
     assert follow(following) == ""
     assert following.store.settings().proposed == proposed
+
+
+def test_a_cancelled_job_follows_nothing_and_says_nothing(following):
+    """The epoch that was pinned before is still done."""
+    add_note(following)
+    mutations.cancel_job(store=following.store, requested_by="ann")
+    assert follow(following) == ""
