@@ -7,6 +7,7 @@ from faults.mutants.killers import (
     CHANGED_JOBS,
     CHANGED_VIEWS,
     EPOCH_REWRITES,
+    FOLLOWED_STARS,
     OTHER_COLUMNS,
     ROW_DIFFERENCES,
 )
@@ -144,5 +145,23 @@ MUTANTS = (
         old="if len(levels) > 1 or level.is_piped",
         new="if level.is_piped",
         killers=(f"{ROW_DIFFERENCES}::test_steps_never_differ_by_their_conditions_alone",),
+    ),
+    Mutant(
+        name="same-text-same-columns",
+        breaks="A star gives another column by the same text, and no epoch writes it.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/rewrite.py",
+        old="if change.kind.keeps_rows and columns is None and not found.unread:",
+        new="if change.kind.keeps_rows and not found.unread:",
+        killers=(f"{EPOCH_REWRITES}::test_the_same_text_may_give_other_columns",),
+    ),
+    Mutant(
+        name="star-that-asks-again",
+        breaks="Each epoch until the one that writes a column asks for it once more.",
+        invariant="I6",
+        file="airflow_backfill_provider/jobs/changed_query.py",
+        old="came = _followed(seen, settings)",
+        new="came = _followed(seen, held)",
+        killers=(f"{FOLLOWED_STARS}::test_it_is_asked_for_once_however_many_epochs_end_before_it_is_written",),
     ),
 )
