@@ -226,7 +226,7 @@ def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, re
 def _after_commit(backfill: Backfill, engine: SparkEngine) -> None:
     """Do what follows an epoch. If it fails, the epochs stay committed."""
     _verify_if_asked(backfill, engine)
-    if happens := follow_stars(backfill, lambda: engine):
+    if happens := follow_stars(backfill, engine):
         _say(MESSAGE_PREFIX, happens)
 
 

@@ -114,7 +114,7 @@ class Runner:
     def _run(self, barrier: Barrier) -> EpochCommit:
         engine = self._engine(barrier)
         commit = protocol.run_epoch(barrier, store=self.backfill.store, engine=engine, by=str(self.requester))
-        if happens := follow_stars(self.backfill, lambda: engine):
+        if happens := follow_stars(self.backfill, engine):
             self.view.say(happens)
         return commit
 

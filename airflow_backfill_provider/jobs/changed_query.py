@@ -192,6 +192,23 @@ def change_query(
     :raises BackfillError: as :func:`propose_change`.
     """
     proposed = propose_change(job, store=store, upstream=upstream, clock=clock)
+    return make_change(proposed, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock)
+
+
+def make_change(
+    proposed: ProposedChange,
+    *,
+    store: BackfillStore,
+    upstream: Source,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Do what :func:`change_query` does, with a change that was just proposed.
+
+    :raises BackfillError: as :func:`change_query`.
+    """
     if proposed.is_known:
         return proposed.settings
     if proposed.is_in_force:

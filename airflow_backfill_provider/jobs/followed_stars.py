@@ -7,23 +7,21 @@ the epoch then changes the job as ``airflow-backfill change`` does. The next epo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.epoch.engine import Engine
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.changed_query import change_query, may_change, propose_change
+from airflow_backfill_provider.jobs.changed_query import make_change, may_change, propose_change
 
 FOLLOWED = "star: follow"
 """Who asks for the change."""
 
 
-def follow_stars(backfill: Backfill, engine: Callable[[], Engine], *, clock: Clock = utc_now) -> str:
+def follow_stars(backfill: Backfill, engine: Engine, *, clock: Clock = utc_now) -> str:
     """
     Change a job whose stars follow columns that came to its upstreams since; its epochs stay committed in any case.
 
-    :param engine: makes the engine when it is needed; starting Spark takes seconds.
+    :param engine: what ran the epoch.
     :returns: what happens next, or why the view does not get the columns; empty if none came.
     """
     store = backfill.store
@@ -35,9 +33,7 @@ def follow_stars(backfill: Backfill, engine: Callable[[], Engine], *, clock: Clo
         proposed = propose_change(settings.definition, store=store, upstream=upstream, clock=clock)
         if not proposed.came or proposed.is_known:
             return ""
-        change_query(
-            settings.definition, store=store, upstream=upstream, engine=engine, requested_by=FOLLOWED, clock=clock
-        )
+        make_change(proposed, store=store, upstream=upstream, engine=lambda: engine, requested_by=FOLLOWED, clock=clock)
     except BackfillError as error:
         return f"the view does not get the columns that came to its upstream: {error}"
     names = ", ".join(proposed.came)

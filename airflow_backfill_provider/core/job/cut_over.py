@@ -83,11 +83,6 @@ class GatedCutOver(KeptRows):
         hours = self.cut_over_timeout_hours
         return None if hours is None else dt.timedelta(hours=hours)
 
-    @classmethod
-    def field_names(cls) -> list[str]:
-        """Return the names of all fields; those of what becomes of the view come last."""
-        return sorted(cls.model_fields, key=lambda name: name in GatedCutOver.model_fields)
-
 
 class CutOverSubject(Frozen):
     """

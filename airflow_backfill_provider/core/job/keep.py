@@ -89,11 +89,6 @@ class KeptRows(ViewLayout):
             raise InvalidJobError("valid_by: the view keeps no former rows; give keep, too, or leave valid_by out")
         return self
 
-    @classmethod
-    def field_names(cls) -> list[str]:
-        """Return the names of all fields; those of what the view's table has come last."""
-        return sorted(cls.model_fields, key=lambda name: name in KeptRows.model_fields)
-
 
 def require_keepable(keep: Keep, shape: JobShape, upstream: UpstreamDefinition, *, is_adopted: bool) -> None:
     """

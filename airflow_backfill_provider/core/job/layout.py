@@ -80,8 +80,8 @@ class ViewLayout(ShownAsYaml):
 
     @classmethod
     def field_names(cls) -> list[str]:
-        """Return the names of all fields; those of the layout come last."""
-        return sorted(cls.model_fields, key=lambda name: name in ViewLayout.model_fields)
+        """Return the names of all fields; those that a class inherits come last."""
+        return sorted(cls.model_fields, key=lambda name: name not in cls.__annotations__)
 
     @property
     def has_layout(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,11 +42,6 @@ class StarredQuery(GatedCutOver):
         """Whether the view gets the columns that come to its upstreams."""
         return self.star is Star.FOLLOW
 
-    @classmethod
-    def field_names(cls) -> list[str]:
-        """Return the names of all fields; those of what the view is like come last."""
-        return sorted(cls.model_fields, key=lambda name: name in StarredQuery.model_fields)
-
     def require_followable(
         self, query: str, upstreams: Iterable[UpstreamDefinition], *, keeps_arrangement: bool
     ) -> None:
@@ -57,16 +52,25 @@ class StarredQuery(GatedCutOver):
         """
         if not self.follows_stars:
             return
-        kept = next((found for found in upstreams if not found.keeps_all_columns), None)
-        why = {
-            "the query has no star": "*" not in query,
-            f"a view that keeps former rows (keep: {self.keep}) has none of them in a new column": (
-                self.keep.keeps_former_rows
-            ),
-            "Delta would no longer cluster the view's table (cluster_by)": bool(self.cluster_by),
-            "the arrangement that the job keeps has the columns of creation only": keeps_arrangement,
-            f"an upstream of kind {'' if kept is None else kept.kind} does not keep what its rows have in columns that "
-            "the job did not use": kept is not None,
-        }
-        if found := next((reason for reason, holds in why.items() if holds), None):
-            raise InvalidJobError(f"star: {found}; leave star out, or set it to freeze")
+        why = next(self._why_frozen(query, upstreams, keeps_arrangement=keeps_arrangement), None)
+        if why is not None:
+            raise InvalidJobError(f"star: {why}; leave star out, or set it to freeze")
+
+    def _why_frozen(
+        self, query: str, upstreams: Iterable[UpstreamDefinition], *, keeps_arrangement: bool
+    ) -> Iterator[str]:
+        """Yield why the view could not get another column."""
+        if "*" not in query:
+            yield "the query has no star"
+        if self.keep.keeps_former_rows:
+            yield f"a view that keeps former rows (keep: {self.keep}) has none of them in a new column"
+        if self.cluster_by:
+            yield "Delta would no longer cluster the view's table (cluster_by)"
+        if keeps_arrangement:
+            yield "the arrangement that the job keeps has the columns of creation only"
+        for found in upstreams:
+            if not found.keeps_all_columns:
+                yield (
+                    f"an upstream of kind {found.kind} does not keep what its rows have in columns that the job did "
+                    "not use"
+                )

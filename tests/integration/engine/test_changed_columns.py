@@ -81,11 +81,11 @@ def test_a_star_that_follows_its_upstream_gets_the_column_after_the_epoch_that_m
     lake.change("UPDATE {upstream} SET note = 'new', price = 8 WHERE id = 3", "DELETE FROM {upstream} WHERE id = 4")
     lake.epoch()
     assert_is(lake, "SELECT id, name, price, stock FROM upstream")
-    assert follow_stars(lake.backfill, lambda: lake.engine).startswith("note came to the upstream")
+    assert follow_stars(lake.backfill, lake.engine).startswith("note came to the upstream")
     lake.finish()
     assert_is(lake, "SELECT * FROM upstream")
     assert columns_of(lake)[-1] == "note"
-    assert follow_stars(lake.backfill, lambda: lake.engine) == ""
+    assert follow_stars(lake.backfill, lake.engine) == ""
 
 
 def given_up_for_a_key_of_two_rows(lake: Lakehouse) -> Barrier:

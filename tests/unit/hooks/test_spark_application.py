@@ -339,8 +339,9 @@ def test_killing_the_task_ends_all_processes_of_the_application(running):
     assert all(alive(process) for process in processes)
 
     hook.on_kill()
-    thread.join()
+    thread.join(timeout=10)
 
+    assert not thread.is_alive()
     assert not any(alive(process) for process in processes)
     assert KILL_GRACE_SECONDS < 4, "Airflow kills the task itself after five seconds"
 

@@ -23,7 +23,7 @@ def following(served: Backfilling) -> Backfilling:
 
 
 def follow(backfilling: Backfilling) -> str:
-    return follow_stars(backfilling.backfill, backfilling.engine, clock=backfilling.clock)
+    return follow_stars(backfilling.backfill, backfilling.engine(), clock=backfilling.clock)
 
 
 def test_a_column_that_comes_is_written_by_the_next_epoch(following):
@@ -83,7 +83,7 @@ def test_what_cannot_be_followed_leaves_the_view_as_it_is(following):
     engine = following.engine()
     engine.refusal = QueryFailedError("note is no good")
     settings = following.store.settings()
-    happens = follow_stars(following.backfill, lambda: engine, clock=following.clock)
+    happens = follow_stars(following.backfill, engine, clock=following.clock)
     assert happens == "the view does not get the columns that came to its upstream: note is no good"
     assert following.store.settings() == settings
     assert inject(following) is None
