@@ -149,6 +149,8 @@ class ViewSides:
         before = after.limit(0) if self.before is None else self._shown(self.before)
         schema = StructType(_common(before.schema, after.schema))
         named = self._columns(before.schema, after.schema)
+        if not schema.fields:
+            return _of_nothing_in_common(after.count(), before.count(), named)
         sides = (_hashed(after, schema), _hashed(before, schema))
         if not self._has_key(schema):
             return _of_whole_rows(*sides, named)
@@ -249,6 +251,17 @@ def _hashed(rows: DataFrame, schema: StructType) -> DataFrame:
         first.alias(HASHES[0]),
         second.alias(HASHES[1]),
     )
+
+
+def _of_nothing_in_common(after: int, before: int, named: Mapping[str, Any]) -> RowDifference:
+    """
+    Return the difference of views that have no column in common: all rows go, and others come.
+
+    :param after: the number of rows of the view that waits.
+    :param before: that of the view that serves.
+    :param named: the columns that cannot be compared.
+    """
+    return RowDifference(rows_before=before, rows_after=after, added=after, removed=before, has_key=False, **named)
 
 
 def _of_whole_rows(after: DataFrame, before: DataFrame, named: Mapping[str, Any]) -> RowDifference:

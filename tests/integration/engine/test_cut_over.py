@@ -268,8 +268,13 @@ def test_a_first_backfill_is_ready_and_marked_as_finished_by_the_epoch_after_its
             "SELECT id, name, CAST(price AS STRING) AS price FROM upstream",
             {"added": 0, "removed": 0, "changed": 0, "columns_retyped": ("price",)},
         ),
+        (
+            "SELECT id, name, price FROM upstream",
+            "SELECT upper(name) AS loud, count(*) AS n FROM upstream GROUP BY upper(name)",
+            {"added": 9, "removed": 9, "columns_removed": ("id", "name", "price"), "has_key": False},
+        ),
     ],
-    ids=["rows become groups", "groups become rows", "another type"],
+    ids=["rows become groups", "groups become rows", "another type", "nothing in common"],
 )
 def test_views_with_other_columns_are_compared_as_far_as_they_can_be(
     numbers: Lakehouse, former: str, latter: str, told: dict[str, Any]
