@@ -20,6 +20,7 @@ NAMES = (
     "slices",
     "groups",
     "joins",
+    "lives",
     "classes",
     "failpoints",
     "kills",

@@ -9,9 +9,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import creation, mutations
@@ -19,6 +16,7 @@ from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
+from faults.epoch_attempts import EpochAttempts
 from faults.joins.case import ROWS, JoinsCase
 from faults.joins.datafusion import Rows
 from faults.joins.tables import JoinedTable
@@ -26,27 +24,10 @@ from faults.joins.truth import JoinsTruth
 from faults.shapes.read_rows import read_rows
 from faults.shapes.rows import Row
 from faults.shapes.truth import Truth
-from faults.shapes.writers import newest_version
-from tests.connect_server import PORT
-from tests.dying import died
-from tests.integration.engine import connect_client
-from tests.integration.engine.attempts import Asleep, is_killed
-from tests.integration.engine.lakehouse import TESTER, Lakehouse, UnlockedEngine
+from tests.integration.engine.lakehouse import TESTER, Lakehouse
 
 MOST_EPOCHS = 60
 """The most epochs in a row; a job has few rows."""
-
-POINTS = (
-    *(CrashPoint.AFTER_PIN, CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT),
-    *(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT, CrashPoint.AFTER_REMOVAL_COMMIT),
-    *(CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.BEFORE_FILES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT),
-    *(CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT, CrashPoint.BEFORE_STATE_COMMIT),
-    *(CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT),
-)
-"""Where attempts die, hang or are killed; an epoch passes some of them."""
-
-_ATTEMPTS = (*("plain",) * 11, *("die",) * 5, *("hang",) * 2, "kill", *("replay",) * 2)
-_MOST_SECONDS = 5.0
 
 
 class PlayedJob:
@@ -71,7 +52,7 @@ class PlayedJob:
         self._lakehouse.engine = SparkEngine(spark.newSession())
         self._paths = paths
         self._random = random.Random(case.seed)
-        self._remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+        self._attempts = EpochAttempts(self._lakehouse, self._random, self._lakehouse.inject)
 
     def create(self) -> None:
         """Create the job."""
@@ -150,50 +131,9 @@ class PlayedJob:
         barrier = self._lakehouse.inject()
         if barrier is None:
             return False
-        match self._random.choice(_ATTEMPTS):
-            case "die" as way:
-                died(self._random.choice(POINTS), lambda: self._run_epoch(barrier))
-            case "kill" as way:
-                assert self._lakehouse.job is not None
-                after = f"{connect_client.AFTER}{self._random.uniform(1, _MOST_SECONDS):.2f}"
-                is_killed(self._remote, self._lakehouse.job.state, self._random.choice((*map(str, POINTS), after)))
-            case "hang" as way:
-                self._overtaken(barrier)
-            case way:
-                pass
-        self._run_epoch(barrier)
-        if way == "replay":
-            self._replay(barrier)
-        self.happened[way] += 1
+        self.happened[self._attempts.run(barrier)] += 1
         self._compare()
         return True
-
-    def _run_epoch(self, barrier: Barrier, engine: SparkEngine | None = None) -> None:
-        """Run an epoch, part by part if several task runs share it."""
-        store, engine = self._lakehouse.backfill.store, engine or self._lakehouse.engine
-        if barrier.parallelism == 1:
-            protocol.run_epoch(barrier, store=store, engine=engine)
-            return
-        protocol.apply_changes(barrier, store=store, engine=engine)
-        for part in range(len(barrier.parts)):
-            protocol.read_chunk_part(barrier, part, store=store, engine=engine)
-
-    def _overtaken(self, barrier: Barrier) -> None:
-        """Let an attempt hang until another one has committed the epoch, and perhaps the next one, too."""
-        engines = [UnlockedEngine(self._lakehouse.spark.newSession()) for _ in range(2)]
-        asleep = Asleep(self._random.choice(POINTS), lambda: self._run_epoch(barrier, engines[0]))
-        self._run_epoch(barrier, engines[1])
-        if self._random.random() < 0.5 and (following := self._lakehouse.inject()):
-            self._run_epoch(following, engines[1])
-        asleep.ends()
-
-    def _replay(self, barrier: Barrier) -> None:
-        """Run a committed epoch again, which must write nothing."""
-        view = Path(self._lakehouse.view_path)
-        before = newest_version(view)
-        self._run_epoch(barrier)
-        if newest_version(view) != before:
-            raise WrongError(f"I2: a replay of epoch {barrier.epoch} wrote to the view")
 
     def _compare(self) -> None:
         """Compare the view with the query over the rows as of the versions that the newest committed epoch pinned."""
