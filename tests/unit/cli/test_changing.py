@@ -37,7 +37,8 @@ def test_a_dry_run_shows_class_and_cost_and_writes_nothing_anywhere(served: Job,
     assert done.output.splitlines()[:2] == [
         "small_orders: class: filter changed (the condition was TRUE and is amount > 3)",
         "small_orders: cost: the next epoch reads the used columns of 1,000 rows of the upstream, without a rate "
-        "limit, and writes only the rows that leave the view or come to it, in one commit",
+        "limit, and writes only the rows that leave the view or come to it, in one commit; if the condition uses a "
+        "column that the upstream did not have at the last epoch, it computes the whole view",
     ]
     assert (done.exit_code, engine.starts, versions(served.file.parent)) == (0, 0, before)
     assert served("plan").output == done.output
