@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from deltalake import DeltaTable, Field
 from playwright.sync_api import Locator, Page, expect
 
 from airflow_backfill_provider import protocol
@@ -146,6 +147,18 @@ def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit
     expect(page.get_by_role("group", name="Change the job")).to_have_count(0)
     expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text("admin (Airflow)")
     assert lake.backfill.store.settings().cancelled
+
+
+def test_why_a_row_is_there_or_not_is_told_or_it_says_why_it_is_not_told(lakes, visit):
+    # The engine of these tests writes no rows, and so no columns.
+    DeltaTable(lakes["watched"].backfill.job.view_location).alter.add_columns([Field("order_id", "long")])
+    panel = visit(job("watched")).get_by_role("region", name="Why a row is there, or not", exact=True)
+    panel.get_by_label("Key").fill("990")
+    panel.get_by_role("button", name="Ask").click()
+    expect(panel.get_by_role("list")).to_contain_text("history is not read that far")
+    panel.get_by_label("Key").fill("[1, 2]")
+    panel.get_by_role("button", name="Ask").click()
+    expect(panel.get_by_role("alert")).to_contain_text("There is no answer here")
 
 
 @pytest.mark.exhaustive
