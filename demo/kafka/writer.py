@@ -17,8 +17,8 @@ from confluent_kafka import Producer
 from demo.kafka.records import TOPIC, records
 from demo.orders_writer import Report, write_until_stopped
 
-RATE = 100.0
-BATCH = 50
+RATE = 40.0
+BATCH = 20
 
 _TAKEN_BACK = 0.05
 
