@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,21 @@ from airflow_backfill_provider.core.errors import (
     InvalidJobError,
     QueryFailedError,
 )
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
-from airflow_backfill_provider.jobs import changed_query, cut_over, succession
+from airflow_backfill_provider.jobs import changed_query, creation, cut_over, succession
+from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.jobs.verification.view_differences import compare_waiting
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
 from faults.epoch_attempts import POINTS, EpochAttempts
-from faults.groups.rows import MovingRows
-from faults.groups.tables import values_of
 from faults.groups.truth import require_same
 from faults.lives.case import Beginning, Life, Step
-from faults.shapes.rows import Row
-from faults.shapes.truth import Truth
-from faults.shapes.truth import values_of as plain_values
-from faults.shapes.writers import DeltaRsWriter, SparkWriter, Writer, newest_version
+from faults.lives.tables import UPSTREAM, PlayedTables
+from faults.shapes.truth import values_of
+from faults.shapes.writers import newest_version
 from tests.dying import died
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 from tests.integration.engine.succeeding import step as step_of_rebuild
@@ -64,18 +63,8 @@ class Game:
         self.checks = 0
         self.happened: Counter[str] = Counter()
         self._random = random.Random(life.seed)
-        self._rows = MovingRows(life.upstream, values_of(life.table))
-        self._now: tuple[Row, ...] = self._rows.begin(life.upstream.rows)
-        self._path = folder / "upstream"
-        self._writer: Writer = (
-            DeltaRsWriter(life.upstream, self._path)
-            if life.upstream.writer == "delta-rs"
-            else SparkWriter(life.upstream, spark.newSession(), self._path)
-        )
-        self._truths = spark.newSession()
-        self._history = Truth(life.upstream, self._truths)
+        self._tables = PlayedTables(life.tables, spark, folder / "tables")
         self._lake = Lakehouse(spark, folder / "job")
-        self._lake.upstream_path = str(self._path)
         self._lake.engine = SparkEngine(spark.newSession())
         self._attempts = EpochAttempts(self._lake, self._random, self._inject)
         self._fields: dict[str, Any] = dict(life.fields)
@@ -88,37 +77,26 @@ class Game:
 
     def play(self) -> None:
         """Play the case to its end; raise what is wrong."""
-        self._make()
+        self._tables.make()
+        self._tables.change(self.life.changes[0])
         try:
             self._begin()
             for step in self.life.steps:
-                self._change_upstream(step.changes)
+                self._tables.change(step.changes)
                 self._some_epochs()
                 self._change_definition(step)
                 self._some_epochs()
             self._end()
         except QueryFailedError as error:
-            if not self._any_query_fails():
+            if not self._tables.is_failing(self.life.queries):
                 raise WrongError(f"the query fails on no row: {error}") from error
             raise QueryFails from error
 
-    def _make(self) -> None:
-        rows = list(self._now)
-        size = -(-len(rows) // self.life.upstream.files) or 1
-        self._writer.make([rows[start : start + size] for start in range(0, len(rows), size)] or [[]])
-        self._remember()
-        self._change_upstream(self.life.upstream.gaps[0].changes)
-
-    def _remember(self) -> None:
-        self._history.record(newest_version(self._path), self._now)
-
-    def _change_upstream(self, kinds: tuple[str, ...]) -> None:
-        for kind in kinds:
-            change = self._rows.change(kind, self._now)
-            if change.pairs or kind == "rewrite":
-                self._writer.write(kind, change)
-                self._now = change.after
-                self._remember()
+    def _define(self, query: str) -> Backfill:
+        """Write a definition into the job's file."""
+        fields = {"query": query, **self._tables.definition, **self._fields}
+        self._lake.job = BackfillJob(name="life", materialized_view=self._lake.view_path, **fields)
+        return self._lake.backfill
 
     # How a view begins.
 
@@ -126,22 +104,23 @@ class Game:
         if self.life.beginning.is_adopted:
             self._adopt()
         else:
-            self._change_upstream(self.life.upstream.gaps[1].changes)
+            self._tables.change(self.life.changes[1])
             self._created()
         self._all_epochs()
         protocol.finish_job(store=self._lake.backfill.store, requested_by="tester")
         self._incarnation = self._lake.backfill.settings().incarnation
-        # A reader sees whole views only, from here on.
-        self._see()
+        # Readers see whole views only, from here on.
+        self._read_up_to = newest_version(Path(self._lake.view_path))
+        self._seen = self._version(self._read_up_to)
 
     def _adopt(self) -> None:
         """Make a table as another tool does, let the upstream go on, and make the table the job's view."""
         in_place = self.life.beginning is Beginning.ADOPTED_IN_PLACE
         path = self._lake.view_path if in_place else f"{self._lake.folder}/nightly"
-        as_of = newest_version(self._path)
-        self._make_table(path, self._result(self.life.query, as_of))
-        self._change_upstream(self.life.upstream.gaps[1].changes)
-        self._fields |= {"backfill_from": {"path": path}, "as_of": as_of}
+        as_of = self._tables.newest
+        self._make_table(path, self._tables.result(self.life.query, as_of))
+        self._tables.change(self.life.changes[1])
+        self._fields |= {"backfill_from": {"path": path}, "as_of": as_of[UPSTREAM]}
         if self.life.is_damaged and self._damage(path):
             try:
                 self._created()
@@ -161,22 +140,22 @@ class Game:
     def _damage(self, path: str) -> bool:
         """Change a row of a table, if it has one, as a job with an error does."""
         table = f"delta.{quote(path)}"
-        one = self._truths.table(table).limit(1)
+        one = self._tables.session.table(table).limit(1)
         if not one.take(1):
             return False
         match self._random.choice(("all gone", "once more")):
             case "all gone":
-                self._truths.sql(f"DELETE FROM {table}")
+                self._tables.session.sql(f"DELETE FROM {table}")
             case _:
-                self._truths.createDataFrame(one.toArrow()).write.format("delta").mode("append").save(path)
+                self._tables.session.createDataFrame(one.toArrow()).write.format("delta").mode("append").save(path)
         return True
 
     def _created(self) -> None:
         """Create the job; attempts die at times."""
-        define = {"query": self.life.query, "key": [name for name, _ in self.life.upstream.key], **self._fields}
+        backfill = self._define(self.life.query)
         if self._random.random() < 0.3:
-            died(self._random.choice(POINTS), lambda: self._lake.create(**define))
-        self._lake.create(**define)
+            died(self._random.choice(POINTS), lambda: self._lake.start_job(creation.create_job, backfill))
+        self._lake.start_job(creation.create_job, backfill)
 
     # Epochs.
 
@@ -193,6 +172,7 @@ class Game:
 
     def _inject(self) -> Barrier | None:
         """Pin the next barrier, and remember which query it is of."""
+        self._see()
         barrier = self._lake.inject()
         if barrier is not None:
             if self._growing is not None and barrier.incarnation != self._incarnation:
@@ -210,58 +190,47 @@ class Game:
         commit = self._lake.backfill.store.commits()[-1]
         newest = next(one for one in self._lake.barriers() if one.epoch == commit.epoch)
         if commit.completed:
-            query, version = self._pinned[newest.epoch], version_of(newest.upstream.to_offset)
-            self._require(self._lake.view(), query, version, f"I1: epoch {newest.epoch}")
-        if self._seen is not None:
-            self._see()
+            assert self._lake.job is not None
+            windows = {self._lake.job.lead_name: newest.upstream, **newest.others}
+            versions = {name: version_of(window.to_offset) for name, window in windows.items()}
+            self._require(self._pinned[newest.epoch], versions, f"I1: epoch {newest.epoch}")
+        self._see()
         return True
 
-    def _require(self, view: DataFrame, query: str, version: int, when: str) -> None:
+    def _require(self, query: str, versions: Mapping[str, int], when: str) -> None:
         self.checks += 1
         try:
-            require_same(view, self._result(query, version), f"{when} of {query}")
+            require_same(self._lake.view(), self._expected(query, versions), f"{when} of {query}")
         except PySparkException as error:
             raise WrongError(f"Spark refuses what the job has computed: {query}: {error}") from error
 
-    def _result(self, query: str, version: int) -> DataFrame:
-        asked = Truth(replace(self.life.upstream, job={"query": query}), self._truths)
-        return asked.result(self._history.rows(version))
-
-    def _any_query_fails(self) -> bool:
-        """Return whether Spark fails on any query of the view over the rows of any version."""
-        for query in (self.life.query, *(step.query for step in self.life.steps)):
-            asked = Truth(replace(self.life.upstream, job={"query": query}), self._truths)
-            for rows in self._history.all_rows():
-                try:
-                    asked.result(rows).collect()
-                except PySparkException:
-                    return True
-        return False
+    def _expected(self, query: str, versions: Mapping[str, int]) -> DataFrame:
+        return self._tables.result(query, versions)
 
     # What readers see.
 
     def _see(self) -> None:
-        """Read each version of the view that came: it is the one before, or the one after all of them."""
+        """Read each version of a finished view that came: it is the one before, or the one after all of them."""
         newest = newest_version(Path(self._lake.view_path))
+        if self._seen is None or newest == self._read_up_to:
+            return
         last = self._version(newest)
         for version in range(self._read_up_to + 1, newest):
-            if self._seen is not None and (seen := self._version(version)) not in (self._seen, last):
+            if (seen := self._version(version)) not in (self._seen, last):
                 raise WrongError(f"I7: version {version} is neither the view before nor the one after: {seen!a}")
         self._read_up_to, self._seen = newest, last
 
     def _version(self, version: int) -> Seen:
         read = self._lake.spark.read.format("delta").option("versionAsOf", version).load(self._lake.view_path)
         shown = [name for name in read.columns if not name.startswith("__")]
-        return shown, sorted(map(repr, plain_values(read.select(*map(quote, shown)))))
+        return shown, sorted(map(repr, values_of(read.select(*map(quote, shown)))))
 
     # Other definitions.
 
     def _change_definition(self, step: Step) -> None:
         """Propose another definition, with a rebuild beside the view where it takes one."""
-        before = self._lake.job
         self._fields |= step.fields
-        key = [name for name, _ in self.life.upstream.key]
-        backfill = self._lake.define(query=step.query, key=key, **self._fields)
+        backfill = self._define(step.query)
         try:
             settings = self._lake.start_job(changed_query.change_query, backfill)
         except InvalidJobError as error:
@@ -269,8 +238,6 @@ class Game:
                 error.add_note(f"proposed: {step.query}")
                 raise WrongError(f"a change is refused: {error}") from error
             self._rebuild(step)
-            if self._growing is not None and not step.is_approved:
-                self._lake.job = before
             return
         self.happened["proposed" if settings.proposed else "changed"] += 1
         if settings.proposed is None:
@@ -294,14 +261,9 @@ class Game:
                 self._epoch()
             if self._lake.backfill.successor is None or not step_of_rebuild(self._lake):
                 break
-        if self._lake.backfill.settings().successor is None or not self._waits():
-            return
-        if step.is_approved:
-            self._approve()
-
-    def _waits(self) -> bool:
         store = self._lake.backfill.store
-        return cut_over.waiting_of(store, store.settings()) is not None
+        if step.is_approved and cut_over.waiting_of(store, store.settings()) is not None:
+            self._approve()
 
     def _approve(self) -> None:
         """Look at the difference, hold its count against the view's rows, and approve it."""
@@ -321,8 +283,7 @@ class Game:
                 break
         else:
             raise WrongError("I4: a rebuild never takes the view's place")
-        wanted = self.life.steps[-1].query
-        self._require(self._lake.view(), wanted, self._history.newest, "I4: at the end")
+        self._require(self.life.queries[-1], self._tables.newest, "I4: at the end")
         outcome = verifier.compare_now(self._lake.backfill, self._lake.engine)
         if not outcome.equal:
             raise WrongError(f"the verification finds differences that are none: {outcome}")

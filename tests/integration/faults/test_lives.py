@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,49 +13,51 @@ from faults.groups.tables import Table
 from faults.lives import play
 from faults.lives.case import Beginning, Life, Step
 from faults.lives.playing import Game
-from faults.shapes.case import Case, Column, Gap
+from faults.lives.tables import DrawnTable
+from faults.shapes.case import Case, Column
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 ID, SHOP, AMOUNT = (
     Column(name=name, type=kind) for name, kind in (("id", "long"), ("shop", "string"), ("amount", "integer"))
 )
+UPSTREAM = Case(
+    rows_seed=3,
+    writer="delta-rs",
+    columns=(ID, SHOP, AMOUNT),
+    key=(("id", False),),
+    rows=20,
+    files=1,
+    in_order=False,
+    job={},
+    gaps=(),
+    beyond=(),
+    verified=False,
+)
 LIFE = Life(
-    table=Table((ID,), (SHOP,), (AMOUNT,)),
-    upstream=Case(
-        rows_seed=3,
-        writer="delta-rs",
-        columns=(ID, SHOP, AMOUNT),
-        key=(("id", False),),
-        rows=20,
-        files=1,
-        in_order=False,
-        job={},
-        gaps=(Gap(), Gap(changes=("mixture",))),
-        beyond=(),
-        verified=False,
-    ),
+    tables=(DrawnTable("upstream", Table((ID,), (SHOP,), (AMOUNT,)), UPSTREAM),),
     seed=1,
     beginning=Beginning.ADOPTED_FROM_A_COPY,
     is_damaged=True,
     query="SELECT id, shop FROM upstream WHERE amount > 0",
     fields={"vnode_count": 2},
+    changes=((), (("upstream", "mixture"),)),
     steps=(
         Step(
             query="SELECT id, shop FROM upstream WHERE amount > 3",
             fields={"cut_over": "on_approval"},
-            changes=("column",),
+            changes=(("upstream", "column"),),
             is_approved=False,
         ),
         Step(
             query="SELECT id, shop, amount * 2 AS doubled FROM upstream WHERE amount > 3",
             fields={"cut_over": "on_approval"},
-            changes=("mixture",),
+            changes=(("upstream", "mixture"),),
         ),
         Step(
             query="SELECT shop, count(*) AS n FROM upstream GROUP BY shop",
             fields={"cut_over": "auto"},
-            changes=("move",),
+            changes=(("upstream", "move"),),
         ),
     ),
 )
@@ -63,8 +66,8 @@ LIFE = Life(
 class Misled(Game):
     """Holds a view against another query than its own."""
 
-    def _result(self, query: str, version: int) -> DataFrame:
-        return super()._result(query.replace("amount * 2", "amount * 3"), version)
+    def _expected(self, query: str, versions: Mapping[str, int]) -> DataFrame:
+        return super()._expected(query.replace("amount * 2", "amount * 3"), versions)
 
 
 class Disturbed(Game):
