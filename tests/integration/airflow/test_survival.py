@@ -71,7 +71,7 @@ class Scenario:
 
     def announced(self, dag: str) -> list[int]:
         """Return the epochs of a DAG's events, each once, in order."""
-        path = f"assets/events?source_dag_id={dag}&order_by=id&limit=100"
+        path = f"assets/events?source_dag_id={dag}&order_by=timestamp&limit=100"
         found = [event["extra"] for event in self.airflow.call_until_answered("GET", path)["asset_events"]]
         return list(dict.fromkeys(extra["epoch"] for extra in found if extra["event"] == "epoch"))
 
