@@ -19,6 +19,8 @@ from airflow_backfill_provider.applications.spark_settings import spark_conf, st
 from airflow_backfill_provider.lake.store.object_store import hadoop_settings
 
 _SIDE = "__side"
+_HIDDEN = "__"
+"""How the names of columns begin that a view keeps for its own epochs, and that its readers leave out."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def check(upstreams: Mapping[str, DataFrame], view: DataFrame, query: str) -> Fi
     for name, rows in upstreams.items():
         rows.createOrReplaceTempView(name)
     expected = view.sparkSession.sql(query)
+    view = view.select(*(name for name in view.columns if not name.startswith(_HIDDEN)))
     if expected.dtypes != view.dtypes:
         raise SystemExit(f"the view has the columns {view.dtypes}, its query {expected.dtypes}")
     sides = expected.withColumn(_SIDE, F.lit(1)).unionAll(view.withColumn(_SIDE, F.lit(-1)))

@@ -37,3 +37,9 @@ def test_other_types_are_a_difference(spark: SparkSession):
     view = spark.createDataFrame([(2, "b")], "id bigint, note string")
     with pytest.raises(SystemExit, match="the view has the columns"):
         check({"upstream": spark.createDataFrame(UPSTREAM, "id int, note string")}, view, QUERY)
+
+
+def test_what_a_view_keeps_for_its_epochs_does_not_count(spark: SparkSession):
+    view = spark.createDataFrame([("a", 2, 2)], "note string, n bigint, __fold_rows bigint")
+    upstreams = {"upstream": spark.createDataFrame([("a",), ("a",)], "note string")}
+    assert check(upstreams, view, "SELECT note, count(*) AS n FROM upstream GROUP BY note").equal
