@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, expect
 
 from docs.blocks import ROOT
 from tests.system.site import NEEDS_CHROMIUM
-from tests.variants import exhaustive
 
 pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 
@@ -26,7 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", ["index.html", exhaustive("concepts/examples/cdc.html")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("page", ["index.html", "concepts/examples/cdc.html"])
 def test_a_page_is_searched_and_read_without_a_network(folder, browser: Browser, page):
     opened = browser.new_page()
     asked, failed = [], []

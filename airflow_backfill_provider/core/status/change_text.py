@@ -40,8 +40,8 @@ _COSTS = {
     ChangeKind.TECHNIQUE: "none; the next epochs choose anew how they compute the view",
     ChangeKind.FILTER: (
         "the next epoch reads the used columns of {rows} of the upstream, without a rate limit, and writes only the "
-        "rows that leave the view or come to it, in one commit; if the condition uses a column that the upstream did not "
-        "have at the last epoch, it computes the whole view"
+        "rows that leave the view or come to it, in one commit; if the condition uses a column that the upstream did "
+        "not have at the last epoch, it computes the whole view"
     ),
     ChangeKind.EXPRESSIONS: (
         "the next epoch reads the used columns of {rows} of the upstream and the whole view, without a rate limit, and "

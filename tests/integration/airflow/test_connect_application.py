@@ -80,6 +80,7 @@ def test_a_task_that_keeps_its_slot_runs_on_the_server_too(orders: Orders, warm:
     assert read_token() not in "".join(capfd.readouterr())
 
 
+@pytest.mark.exhaustive
 def test_an_unreachable_server_is_worth_a_retry(orders: Orders, monkeypatch):
     definition = orders.define(name="lost_orders", materialized_view=str(orders.folder / "lost"))
     fields = {"conn_type": "spark", "host": "sc://localhost", "port": free_port(), "password": "very-secret"}

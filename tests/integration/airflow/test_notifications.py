@@ -55,6 +55,7 @@ def run_notified(airflow_database, tmp_path, monkeypatch, webhooks):
     return run
 
 
+@pytest.mark.exhaustive
 def test_callbacks_report_what_finished_and_what_failed(lake, run_notified, webhooks):
     """Issue part 8."""
     orders = Lake(lake)

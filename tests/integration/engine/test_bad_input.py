@@ -76,6 +76,7 @@ def test_view_of_another_job(numbers: Lakehouse) -> None:
         numbers.create(name="second")
 
 
+@pytest.mark.exhaustive
 def test_a_row_that_the_query_fails_on_is_reported_without_its_value(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5, query="SELECT id, CAST(substring(name, 2) AS INT) AS number FROM upstream")
     numbers.sql("INSERT INTO {upstream} VALUES (9, 'a card number', 9)")

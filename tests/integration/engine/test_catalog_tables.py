@@ -47,6 +47,7 @@ def properties(sales: NamedLakehouse) -> dict[str, str]:
     return {row.key: row.value for row in sales.sql(f"SHOW TBLPROPERTIES {sales.view_name}").collect()}
 
 
+@pytest.mark.exhaustive
 def test_names_are_resolved_once_and_epochs_keep_the_view_true(sales):
     """I1; the definition keeps the names, the settings have the locations, too."""
     settings = sales.create(rate_limit=5)

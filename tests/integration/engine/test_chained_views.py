@@ -56,6 +56,7 @@ def assert_right(totals: Lakehouse) -> None:
     totals.assert_equals_query(TOTALS.replace("FROM upstream", "FROM {upstream}"))
 
 
+@pytest.mark.exhaustive
 def test_groups_over_a_view_wait_for_it_follow_it_and_are_told_of_its_rebuild(
     paid: Lakehouse, totals: Lakehouse
 ) -> None:

@@ -263,6 +263,7 @@ def gated(numbers: Lakehouse, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> La
     return numbers
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated: Lakehouse, gate: Gate):
     """I2: nothing is lost or doubled; the merge that lost wrote nothing."""
     assert run_beside(gated, gate, compact) is None

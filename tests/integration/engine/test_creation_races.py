@@ -40,6 +40,7 @@ def made(lakehouse: Lakehouse) -> int:
     return sum(commit is not None and '"event": "create"' in (commit.user_metadata or "") for commit in commits)
 
 
+@pytest.mark.exhaustive
 def test_a_view_that_two_processes_create_at_once_is_made_once(numbers: Lakehouse) -> None:
     other = late(numbers, lambda mine: mine.create(rate_limit=10))
     numbers.create(rate_limit=10)

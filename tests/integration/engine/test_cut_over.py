@@ -216,6 +216,7 @@ def job_over(lake: Lakehouse) -> BackfillJob:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_first_backfill_is_ready_and_marked_as_finished_by_the_epoch_after_its_approval(numbers: Lakehouse) -> None:
     """The property, and with it the change feed and every chain, wait; the rows are kept fresh."""
     numbers.create(query=FORMER, **GATED)

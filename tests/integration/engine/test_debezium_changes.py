@@ -102,6 +102,7 @@ def names_of(frame: DataFrame) -> list[Any]:
     return [found["name"] for found in frame.collect()]
 
 
+@pytest.mark.exhaustive
 def test_a_long_value_that_did_not_change_is_that_of_the_row_before(spark: SparkSession, lake: Path) -> None:
     source = source_of(
         lake,

@@ -50,6 +50,7 @@ def jsons(lakehouse: Lakehouse) -> Landing:
     return found
 
 
+@pytest.mark.exhaustive
 def test_the_past_is_read_in_bounded_epochs_and_files_that_come_meanwhile_once(landing: Landing) -> None:
     """I1 to I4: cuts inside of files."""
     landing.create(rate_limit=13)

@@ -62,6 +62,7 @@ def test_view_written_by_another_writer_while_an_epoch_runs(
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_maintenance_of_the_view_is_accepted(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()

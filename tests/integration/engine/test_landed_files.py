@@ -24,7 +24,6 @@ from airflow_backfill_provider.sources.shared.formats.portable_values import NO_
 from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.landing import Landing
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -109,7 +108,8 @@ def put_rows(folder: Path, kind: str, name: str, ids: list[int]) -> None:
         file.write_text(rows)
 
 
-@pytest.mark.parametrize("kind", ["csv", exhaustive("json"), exhaustive("parquet")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_a_column_has_the_value_that_the_folder_says(lakehouse: Lakehouse, kind: str) -> None:
     """I1: as Hive and Spark write tables."""
     landing = Landing(lakehouse, kind)

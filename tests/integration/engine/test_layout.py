@@ -11,7 +11,6 @@ from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedV
 from airflow_backfill_provider.core.status.compaction import CompactionPolicy
 from airflow_backfill_provider.jobs.maintenance.compaction import compact_job
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +55,8 @@ def lived_through(lakehouse: Lakehouse, **fields: Any) -> None:
     lakehouse.assert_truth()
 
 
-@pytest.mark.parametrize("visibility", ["every_epoch", exhaustive("on_finish")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("visibility", ["every_epoch", "on_finish"])
 def test_a_merge_names_the_partitions_that_the_key_decides_and_no_others(lakehouse: Lakehouse, visibility: str) -> None:
     """I1: a row that moves to another value of ``name`` is found where it was."""
     lived_through(

@@ -134,6 +134,7 @@ def test_rows_are_replaced_at_their_places(view: MaterializedView) -> None:
     assert texts(view.table.read()) == texts(of(spark, [*AFTER[1:], BEFORE[-1]]))
 
 
+@pytest.mark.exhaustive
 def test_a_view_that_was_compacted_meanwhile_is_merged(view: MaterializedView, monkeypatch: pytest.MonkeyPatch) -> None:
     """I1: the rows lie in other files by now."""
     spark = view.table.spark

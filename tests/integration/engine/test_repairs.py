@@ -42,6 +42,7 @@ def writes(lakehouse: Lakehouse, after: int = -1) -> list[Commit]:
     return [commit for commit in commits if commit is not None and commit.changes_data]
 
 
+@pytest.mark.exhaustive
 def test_a_repair_and_the_changes_of_its_epoch_are_one_commit(numbers: Lakehouse) -> None:
     """I7: a view on the view never sees the rows missing, nor the changes without the repair."""
     before = DeltaLog(numbers.view_path).newest().version

@@ -13,7 +13,6 @@ from airflow_backfill_provider.jobs.maintenance.compaction import compact_job
 from airflow_backfill_provider.jobs.row_questions import why
 from airflow_backfill_provider.lake.tables import row_trace
 from tests.integration.engine.lakehouse import Lakehouse
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +29,8 @@ def begin(lakehouse: Lakehouse, **fields: Any) -> None:
     lakehouse.create(**{"query": QUERY, "strategy": "no_shuffle", "rate_limit": 20, **fields})
 
 
-@pytest.mark.parametrize("layout", [{}, exhaustive({"row_tracking": True}), exhaustive({"partition_by": ["name"]})])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("layout", [{}, {"row_tracking": True}, {"partition_by": ["name"]}])
 def test_the_logs_and_a_few_files_answer(lakehouse: Lakehouse, layout: dict[str, Any]) -> None:
     """An update rewrites the files of all rows, and still only the changed row counts as changed."""
     begin(lakehouse, **layout)

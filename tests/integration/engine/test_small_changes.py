@@ -44,6 +44,7 @@ def merges(fresh: Lakehouse) -> list[str]:
     return [row["operationParameters"]["predicate"] for row in found]
 
 
+@pytest.mark.exhaustive
 def test_every_change_of_keys_of_many_types_is_applied(fresh: Lakehouse) -> None:
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE hash(number, amount) % 9 = 0")
     fresh.sql("UPDATE {upstream} SET note = 'hidden' WHERE hash(number, amount) % 10 = 0")

@@ -94,6 +94,7 @@ def _versions(lake: Lakehouse, path: str) -> list[list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_the_view_is_finished_in_the_commit_that_replaces_it(served: Lakehouse) -> None:
     """A job that reads the view never finds it unfinished."""
     grow(served, query=LATTER)

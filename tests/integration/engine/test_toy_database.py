@@ -44,6 +44,7 @@ def test_what_a_kind_declares_is_in_force_where_spark_is_set_up_and_where_its_er
         raise PySparkException(raised)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 @pytest.mark.usefixtures("registered")
 def test_a_database_in_one_folder_survives_a_crash_and_ends_with_the_query_of_its_rows(lakehouse: Lakehouse) -> None:

@@ -165,6 +165,7 @@ def test_a_verification_finds_the_last_row_of_a_key_in_a_way_of_its_own(
     assert outcome.expected_rows == 3
 
 
+@pytest.mark.exhaustive
 def test_two_different_rows_at_one_place_are_refused_and_copies_are_not(log: Log) -> None:
     log.land(upsert("a", 1), upsert("a", 1))
     log.create()

@@ -191,6 +191,7 @@ def test_a_missing_token_and_a_wrong_one_have_different_errors(server: Remote, m
         pass
 
 
+@pytest.mark.exhaustive
 def test_settings_of_a_session_are_set_and_those_of_a_server_are_refused(server: Remote):
     with connected(server, what="x", conf={"spark.sql.shuffle.partitions": "7"}) as connection:
         assert connection.spark.conf.get("spark.sql.shuffle.partitions") == "7"
@@ -201,6 +202,7 @@ def test_settings_of_a_session_are_set_and_those_of_a_server_are_refused(server:
         pass
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_another_session_changes_is_read_in_its_newest_version(server: Remote, orders: Orders):
     with connected(server, what="reader") as connection:
         read = connection.spark.read.format("delta").load(orders.upstream)

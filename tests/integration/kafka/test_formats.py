@@ -20,7 +20,6 @@ from tests.integration.kafka.shop import TopicOfOrders
 from tests.ports import free_port
 from tests.protobuf_schemas import class_of, field, file_of, message, set_of
 from tests.schema_registry import NO_SCHEMA, registry_server
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +51,8 @@ def test_a_record_that_cannot_be_read_fails_the_epoch(orders: TopicOfOrders) -> 
     assert orders.rows() == []
 
 
-@pytest.mark.parametrize("parallelism", [exhaustive(1), 2])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("parallelism", [1, 2])
 def test_records_that_cannot_be_read_become_dead_letters(orders: TopicOfOrders, parallelism: int) -> None:
     orders.kafka.create_topic(orders.topic, 3)
     orders.add({"order_id": 1}, "no json", {"order_id": 2}, "[]", {"order_id": 3})

@@ -17,7 +17,6 @@ from airflow_backfill_provider.sources.kafka.reader import KafkaReader
 from tests.integration.kafka.producers import COMPACTED, consumed
 from tests.integration.kafka.shop import TopicOfOrders
 from tests.integration.kafka.test_security import allow, login
-from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -94,7 +93,8 @@ def test_a_row_that_the_topic_never_had_is_a_difference(orders: TopicOfOrders) -
     assert str(found.repair(16, 100).keys) == str(tuple(key.key for key in found.keys))
 
 
-@pytest.mark.parametrize("between", ["expected", exhaustive("found")])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("between", ["expected", "found"])
 def test_records_that_are_removed_between_the_two_sides_are_no_difference(
     orders: TopicOfOrders, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:

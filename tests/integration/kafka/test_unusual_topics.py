@@ -94,6 +94,7 @@ def test_a_topic_that_was_deleted_is_an_alarm_of_the_status(orders: TopicOfOrder
     assert any(f"there is no topic {orders.topic}" in alarm.message for alarm in status.alarms)
 
 
+@pytest.mark.exhaustive
 def test_a_listener_of_another_protocol_is_a_cause_that_is_named(
     kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -217,6 +217,7 @@ def test_a_generated_column_is_refused(shop: Shop) -> None:
     shop.create(query="SELECT id, id * 2 AS x FROM upstream")
 
 
+@pytest.mark.exhaustive
 def test_an_unchanged_long_value_is_refused_with_the_statement_to_run(shop: Shop) -> None:
     """TOAST: the log leaves such a value out of an update, unless the replica identity is full."""
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, n int, long text)")

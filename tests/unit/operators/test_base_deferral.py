@@ -188,6 +188,7 @@ def test_a_task_after_another_runs_barrier_waits_for_both(created: Lake, submitt
     assert submitting.submitted == ["backfill_epoch.py"] * 2
 
 
+@pytest.mark.exhaustive
 def test_a_cleared_task_stops_its_application_and_starts_another_one(created: Lake, submitting):
     submitting.program = HANG_IN_PYTHON
     waiting = deferred(run(created))
@@ -283,6 +284,7 @@ def test_a_run_that_completes_another_runs_epoch_announces_it(created: Lake, sub
     assert operator.get_openlineage_facets_on_complete(None).inputs[0].inputFacets["inputStatistics"].rowCount == 400
 
 
+@pytest.mark.exhaustive
 def test_an_application_that_dies_in_between_is_followed_by_one_for_what_is_left(created: Lake, submitting):
     submitting.program = FAILS_AFTER_THE_COMMIT
     operator = run(created, epochs_per_run=2)
