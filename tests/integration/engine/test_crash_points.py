@@ -85,7 +85,6 @@ POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 """The points of an epoch under ``no_shuffle``, in one task run."""
 
 
-@pytest.mark.exhaustive
 def test_killed_at_every_point_one_after_another(spark_remote: str, numbers: Lakehouse) -> None:
     """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
     for point in POINTS:
