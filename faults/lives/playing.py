@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -132,22 +133,21 @@ class Game:
 
     def _make_table(self, path: str, rows: DataFrame) -> None:
         if self._random.random() < 0.5:
-            write_deltalake(path, rows.toArrow())
+            found = rows.toArrow()
+            # A table whose columns must not be null is refused for good reason.
+            fields = [field.with_nullable(nullable=True) for field in found.schema]
+            write_deltalake(path, pa.Table.from_arrays(found.columns, schema=pa.schema(fields)))
         else:
             rows.write.format("delta").save(path)
 
     def _damage(self, path: str) -> bool:
-        """Change a row of a table, if it has one, as a job with an error does."""
-        table = f"delta.{quote(path)}"
-        one = self._tables.session.table(table).limit(1)
-        if not one.take(1):
-            return False
-        match self._random.choice(("all gone", "once more")):
-            case "all gone":
-                self._tables.session.sql(f"DELETE FROM {table}")
-            case _:
-                self._tables.session.createDataFrame(one.toArrow()).write.format("delta").mode("append").save(path)
-        return True
+        """Remove a row of a table, or all rows, if it has any, as a job with an error does."""
+        rows = self._tables.session.read.format("delta").load(path)
+        there = rows.count()
+        if there:
+            kept = rows.limit(self._random.choice((0, there - 1)))
+            kept.write.format("delta").mode("overwrite").save(path)
+        return there > 0
 
     def _created(self) -> None:
         """Create the job; attempts die at times."""
