@@ -6,15 +6,14 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
-from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch.epoch_record import EpochCommit
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
 from faults.shapes.writers import newest_version
-from tests.connect_server import PORT
+from tests.connect_server import address_of
 from tests.dying import died
 from tests.integration.engine import connect_client
 from tests.integration.engine.attempts import Asleep, is_killed
@@ -33,6 +32,13 @@ _WAYS = (*("plain",) * 11, *("die",) * 5, *("hang",) * 2, "kill", *("replay",) *
 _MOST_SECONDS = 5.0
 
 
+def newest_epoch(lakehouse: Lakehouse) -> tuple[EpochCommit, dict[str, int]]:
+    """Return the newest committed epoch of a job, and the version of each upstream at which its window ends."""
+    commit = lakehouse.backfill.store.commits()[-1]
+    barrier = next(one for one in lakehouse.barriers() if one.epoch == commit.epoch)
+    return commit, {window.relation: version_of(window.to_offset) for window in barrier.windows}
+
+
 class EpochAttempts:
     """
     Runs epochs of a job, each to its end.
@@ -46,7 +52,7 @@ class EpochAttempts:
         self._lakehouse = lakehouse
         self._chance = chance
         self._inject = inject
-        self._remote = remote_of(lakehouse.spark)
+        self._remote = address_of(lakehouse.spark)
 
     def run(self, barrier: Barrier) -> str:
         """Run a pinned epoch, and return in which way."""
@@ -67,14 +73,7 @@ class EpochAttempts:
         return way
 
     def _attempt(self, barrier: Barrier, engine: SparkEngine | None = None) -> None:
-        """Run an epoch, part by part if several task runs share it."""
-        store, engine = self._lakehouse.backfill.store, engine or self._lakehouse.engine
-        if barrier.parallelism == 1:
-            protocol.run_epoch(barrier, store=store, engine=engine)
-            return
-        protocol.apply_changes(barrier, store=store, engine=engine)
-        for part in range(len(barrier.parts)):
-            protocol.read_chunk_part(barrier, part, store=store, engine=engine)
+        connect_client.run(barrier, self._lakehouse.backfill, engine or self._lakehouse.engine)
 
     def _overtaken(self, barrier: Barrier) -> None:
         """Let an attempt hang until another one has committed the epoch, and perhaps the next one, too."""
@@ -92,8 +91,3 @@ class EpochAttempts:
         self._attempt(barrier)
         if newest_version(view) != before:
             raise WrongError(f"I2: a replay of epoch {barrier.epoch} wrote to the view")
-
-
-def remote_of(spark: SparkSession) -> str:
-    """Return the address of the Spark Connect server of a campaign's Spark."""
-    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"

@@ -11,14 +11,12 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
-from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from faults.campaign import Campaign, Outcome, Play
 from faults.spark import spark_session
 from faults.table_shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
 from tests.dying import died
+from tests.integration.engine import connect_client
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
@@ -63,17 +61,7 @@ def _rebuild(lakehouse: Lakehouse) -> None:
 def _epoch(lakehouse: Lakehouse) -> None:
     barrier = lakehouse.inject()
     if barrier is not None:
-        _run(barrier, lakehouse, lakehouse.engine)
-
-
-def _run(barrier: Barrier, lakehouse: Lakehouse, engine: SparkEngine) -> None:
-    store = lakehouse.backfill.store
-    if barrier.parallelism == 1:
-        protocol.run_epoch(barrier, store=store, engine=engine)
-        return
-    protocol.apply_changes(barrier, store=store, engine=engine)
-    for part in range(len(barrier.parts)):
-        protocol.read_chunk_part(barrier, part, store=store, engine=engine)
+        connect_client.run(barrier, lakehouse.backfill, lakehouse.engine)
 
 
 def _hang(lakehouse: Lakehouse, point: CrashPoint, work: Callable[[], object], random: random.Random) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from faults.campaign import Campaign, Outcome, Play
 from faults.spark import spark_session
 from faults.table_shapes import SHAPES, Shape, begin, change, require_right
-from tests.connect_server import PORT
+from tests.connect_server import address_of
 from tests.integration.engine import connect_client
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
@@ -50,7 +50,7 @@ def play_kills(lakehouse: Lakehouse, remote: str, shape: Shape, random: random.R
 @contextmanager
 def _stage() -> Iterator[Play]:
     with tempfile.TemporaryDirectory(prefix="backfill-faults-") as folder, spark_session() as spark:
-        remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+        remote = address_of(spark)
 
         def play(case: int, random: random.Random) -> Outcome:
             job_folder = Path(folder, f"job-{case}")

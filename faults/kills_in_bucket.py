@@ -15,7 +15,7 @@ from faults.campaign import Campaign, Outcome, Play
 from faults.kills import play_kills
 from faults.spark import spark_session
 from faults.table_shapes import SHAPES
-from tests.connect_server import PORT
+from tests.connect_server import address_of
 from tests.integration.s3.bucket import BucketLakehouse
 from tests.integration.s3.server import running_s3
 
@@ -28,7 +28,7 @@ def _stage() -> Iterator[Play]:
         # The attempts find the bucket as applications do.
         stack.enter_context(patch.dict(os.environ, storage_options_to_environment(server.storage_options)))
         spark = stack.enter_context(spark_session())
-        remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+        remote = address_of(spark)
 
         def play(case: int, random: random.Random) -> Outcome:
             lakehouse = BucketLakehouse(spark, server, f"job-{case}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 PORT = "spark.connect.grpc.binding.port"
 """Where a session listens as a server."""
 
@@ -13,3 +15,8 @@ def server_conf(port: int) -> dict[str, str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         PORT: str(port),
     }
+
+
+def address_of(spark: SparkSession) -> str:
+    """Return where such a session listens."""
+    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"

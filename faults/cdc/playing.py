@@ -19,7 +19,7 @@ from faults.cdc.history import History, record
 from faults.cdc.jobs import lakehouses
 from faults.cdc.truth import Truth
 from faults.cdc.writer import WriterProcess
-from tests.connect_server import PORT
+from tests.connect_server import address_of
 from tests.postgres_server import PostgresServer
 
 ROUNDS = 8
@@ -85,7 +85,7 @@ class Game:
         return "; ".join(fact for fact, is_so in facts.items() if is_so)
 
     def _play(self, writer: WriterProcess) -> None:
-        harm = Harm(self.chance, self.database, f"sc://127.0.0.1:{self.spark.conf.get(PORT)}", self.done)
+        harm = Harm(self.chance, self.database, address_of(self.spark), self.done)
         epochs = Epochs(self.chance, self.database, writer, self.jobs, self.truth, harm)
         writer.do("fill")
         writer.do("calm")

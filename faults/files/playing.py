@@ -21,7 +21,7 @@ from airflow_backfill_provider.strategies.source.location import dead_letters_of
 from faults.attempts import HarmedAttempts
 from faults.campaign import Outcome, WrongError
 from faults.files.drawing import COLUMNS, EPOCH, SCHEMA, DrawnRow, some_rows, write
-from tests.connect_server import PORT
+from tests.connect_server import address_of
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.test_crash_points import POINTS
@@ -93,7 +93,7 @@ class Game:
             FolderJob(spark, folder / str(number), {**upstream, "unreadable_records": rule}, chance)
             for number, rule in enumerate(rules)
         ]
-        self.harm = HarmedAttempts[FolderJob](chance, POINTS, f"sc://127.0.0.1:{spark.conf.get(PORT)}", self.done)
+        self.harm = HarmedAttempts[FolderJob](chance, POINTS, address_of(spark), self.done)
 
     def play(self) -> Outcome:
         """Play the case."""

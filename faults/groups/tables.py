@@ -94,11 +94,8 @@ def an_upstream(random: random.Random, table: Table) -> Case:
         key=tuple((column.name, False) for column in table.key),
         rows=random.choice((0, *(random.randint(_FEW_ROWS, _MOST_ROWS) for _ in range(9)))),
         files=random.randint(1, 3),
-        in_order=False,
         properties=properties,
-        job={},
         gaps=(_gap(random, fewest=0), *(_gap(random, fewest=1) for _ in range(random.randint(1, 2)))),
-        beyond=(),
         verified=random.random() < 0.4,
     )
 

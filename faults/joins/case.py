@@ -25,6 +25,11 @@ Changes = tuple[tuple[str, str], ...]
 """Changes one after the other: the name of a table, and the kind of the change."""
 
 
+def named(changes: Changes) -> str:
+    """Return changes in one line."""
+    return ", ".join(f"{kind} {table}" for table, kind in changes) or "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class JoinsCase:
     """
@@ -59,8 +64,8 @@ class JoinsCase:
 
     def summary(self) -> str:
         """Return a description in one line."""
-        tables = "; ".join(map(_described, self.tables))
-        changes = "; ".join(", ".join(f"{kind} {table}" for table, kind in gap) or "nothing" for gap in self.gaps)
+        tables = "; ".join(table.upstream.described(table.name) for table in self.tables)
+        changes = "; ".join(map(named, self.gaps))
         fields = ", ".join(f"{name} {value}" for name, value in self.fields.items())
         text = f"{self.query.kind} | {tables} | {fields} | {changes} | {self.query.text}"
         return " ".join(text.split()).encode("ascii", "backslashreplace").decode()
@@ -109,9 +114,3 @@ def _changes(random: random.Random, names: list[str], *, fewest: int) -> Changes
     if random.random() < 0.25:
         chosen = [random.choice(names)] * len(chosen)
     return tuple((name, random.choice(CHANGES)) for name in chosen)
-
-
-def _described(table: JoinedTable) -> str:
-    columns = ", ".join(f"{one.name} {one.type}{' ' if one.clause else ''}{one.clause}" for one in table.columns)
-    key = ", ".join(column.name for column in table.keys)
-    return f"{table.name} ({columns}) by {key}, {table.upstream.rows} rows of {table.upstream.writer}"

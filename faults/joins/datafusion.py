@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from faults.joins.tables import JoinedTable
 from faults.shapes.rows import Row, as_arrow
 from faults.shapes.truth import values_of_arrow
+from faults.table_histories import TableRows
 
 _FUNCTION = re.compile(r"\buser\b")
 """The name of a table that is a function's, too."""
@@ -21,11 +22,8 @@ _LITERAL = re.compile(r"('[^']*')")
 _STAR_AFTER_USING = re.compile(r"\.\*.*\bUSING\b", re.IGNORECASE | re.DOTALL)
 _MICROSECONDS = pa.timestamp("us")
 
-Rows = Mapping[str, tuple[Row, ...]]
-"""The rows of each table, by its name."""
 
-
-def computed(query: str, tables: Sequence[JoinedTable], rows: Rows, folder: Path) -> list[Row] | None:
+def computed(query: str, tables: Sequence[JoinedTable], rows: TableRows, folder: Path) -> list[Row] | None:
     """
     Return a query's result; ``None`` if DataFusion does not know all that the query uses.
 

@@ -14,16 +14,15 @@ from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import creation, mutations
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.protocol import repairs
-from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
-from faults.epoch_attempts import EpochAttempts
+from faults.epoch_attempts import EpochAttempts, newest_epoch
 from faults.joins.case import ROWS, JoinsCase
-from faults.joins.datafusion import Rows
 from faults.joins.tables import JoinedTable
 from faults.joins.truth import JoinsTruth
 from faults.shapes.read_rows import read_rows
 from faults.shapes.rows import Row
 from faults.shapes.truth import Truth
+from faults.table_histories import TableRows
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 
 MOST_EPOCHS = 60
@@ -137,12 +136,8 @@ class PlayedJob:
 
     def _compare(self) -> None:
         """Compare the view with the query over the rows as of the versions that the newest committed epoch pinned."""
-        store = self._lakehouse.backfill.store
-        commit = store.commits()[-1]
-        barrier = next(one for one in store.barriers() if one.epoch == commit.epoch)
-        lead = self._lead.name
-        windows = {lead: barrier.upstream, **barrier.others}
-        rows = self._truth.rows_at({name: version_of(window.to_offset) for name, window in windows.items()})
+        commit, versions = newest_epoch(self._lakehouse)
+        lead, rows = self._lead.name, self._truth.rows_at(versions)
         when = f"I1: epoch {commit.epoch}"
         if commit.completed:
             self._require(rows, when)
@@ -161,7 +156,7 @@ class PlayedJob:
         hashed = Truth(case, self._lakehouse.spark.newSession())
         return tuple(read_rows(rows, state, case=case, vnodes=lambda rows: hashed.vnodes(rows, names, count)))
 
-    def _require(self, rows: Rows, when: str) -> None:
+    def _require(self, rows: TableRows, when: str) -> None:
         self.checks += 1
         self._truth.require(self._lakehouse.view(), rows, when)
 

@@ -111,12 +111,7 @@ def _table(random: random.Random, name: str, kinds: Sequence[str], *, is_first: 
         key=tuple((column.name, False) for column in keys),
         rows=random.randint(0 if random.random() < 0.1 else _FEW_ROWS, _MOST_ROWS * (2 if is_first else 1)),
         files=random.randint(1, 3),
-        in_order=False,
         properties=random.choice(({}, {"delta.enableDeletionVectors": "true"})) if writer == "spark" else {},
-        job={},
-        gaps=(),
-        beyond=(),
-        verified=False,
     )
     return JoinedTable(name, keys, references, values, upstream)
 

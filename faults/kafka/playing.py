@@ -20,7 +20,7 @@ from faults.kafka.harm import Harm
 from faults.kafka.jobs import TopicJob
 from faults.kafka.truth import Truth
 from faults.kafka.writer import Writer
-from tests.connect_server import PORT
+from tests.connect_server import address_of
 from tests.kafka_broker import KafkaBroker
 
 ROUNDS = 4
@@ -51,7 +51,7 @@ class Game:
             TopicJob(spark, folder / str(number), f"{self.name}_{number}", self.name, drawn)
             for number, drawn in enumerate(self.topic.jobs)
         ]
-        self.remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+        self.remote = address_of(spark)
 
     def play(self) -> Outcome:
         """Play the case."""

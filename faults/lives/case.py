@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from faults.groups.tables import a_table, an_upstream
+from faults.joins.case import Changes, named
 from faults.joins.tables import some_tables
 from faults.lives.queries import ChainedQuery, QueriesOverOne, QueriesOverSeveral, QueryChain
-from faults.lives.tables import UPSTREAM, Changes, DrawnTable
+from faults.lives.tables import UPSTREAM, DrawnTable
 
 _CHANGES = (
     *("append", "append", "update", "column", "column", "delete", "return", "move", "swap", "mixture", "mixture"),
@@ -54,7 +55,7 @@ class Step:
         """Return the step in one line."""
         fields = ", ".join(f"{name} {value}" for name, value in self.fields.items())
         approved = "" if self.is_approved else ", never approved"
-        return f"[{_named(self.changes)}; {fields}{approved}] {self.query}"
+        return f"[{named(self.changes)}; {fields}{approved}] {self.query}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class Life:
         tables = "; ".join(map(str, self.tables))
         how = f"{self.beginning}{', damaged' if self.is_damaged else ''}"
         steps = " || ".join(map(str, self.steps))
-        text = f"{tables} | {how} | {_named(self.changes[0])}; {_named(self.changes[1])} | {dict(self.fields)} | "
+        text = f"{tables} | {how} | {named(self.changes[0])}; {named(self.changes[1])} | {dict(self.fields)} | "
         return " ".join(f"{text}{self.query} || {steps}".split()).encode("ascii", "backslashreplace").decode()
 
 
@@ -130,10 +131,6 @@ def _lived(random: random.Random, tables: tuple[DrawnTable, ...], chain: QueryCh
 
 def _some_changes(random: random.Random, names: list[str]) -> Changes:
     return tuple((random.choice(names), random.choice(_CHANGES)) for _ in range(random.randint(0, 2)))
-
-
-def _named(changes: Changes) -> str:
-    return ", ".join(f"{kind} {name}" for name, kind in changes) or "nothing"
 
 
 def _steps(random: random.Random, chain: QueryChain, query: ChainedQuery, names: list[str]) -> list[Step]:

@@ -27,9 +27,8 @@ from airflow_backfill_provider.jobs import changed_query, creation, cut_over, su
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.jobs.verification.view_differences import compare_waiting
-from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
-from faults.epoch_attempts import POINTS, EpochAttempts
+from faults.epoch_attempts import POINTS, EpochAttempts, newest_epoch
 from faults.groups.truth import require_same
 from faults.lives.case import Beginning, Life, Step
 from faults.lives.tables import UPSTREAM, PlayedTables
@@ -186,13 +185,9 @@ class Game:
         if barrier is None:
             return False
         self.happened[self._attempts.run(barrier)] += 1
-        commit = self._lake.backfill.store.commits()[-1]
-        newest = next(one for one in self._lake.barriers() if one.epoch == commit.epoch)
+        commit, versions = newest_epoch(self._lake)
         if commit.completed:
-            assert self._lake.job is not None
-            windows = {self._lake.job.lead_name: newest.upstream, **newest.others}
-            versions = {name: version_of(window.to_offset) for name, window in windows.items()}
-            self._require(self._pinned[newest.epoch], versions, f"I1: epoch {newest.epoch}")
+            self._require(self._pinned[commit.epoch], versions, f"I1: epoch {commit.epoch}")
             # As the last task of a DAG run does; a view that took another's place is finished anew.
             protocol.finish_job(store=self._lake.backfill.store, requested_by="tester")
         self._see()

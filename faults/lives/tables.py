@@ -13,19 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from faults.groups.rows import MovingRows
 from faults.groups.tables import Table, values_of
+from faults.joins.case import Changes
 from faults.joins.rows import JoinedRows
 from faults.joins.tables import JoinedTable
 from faults.played_table import PlayedTable
 from faults.shapes.case import Case
 from faults.shapes.rows import Row, Rows
-from faults.shapes.truth import PINNED
-from faults.shapes.writers import frame
+from faults.table_histories import TableHistories, TableRows
 
 UPSTREAM = "upstream"
 """The name of the table of a view over one."""
-
-Changes = tuple[tuple[str, str], ...]
-"""Changes one after the other: the name of a table, and the kind of the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,13 @@ class DrawnTable:
 
     def __str__(self) -> str:
         """Return the table in one line."""
-        columns = ", ".join(f"{column.name} {column.type} {column.clause}".strip() for column in self.case.columns)
-        return f"{self.name} ({columns}) by {', '.join(self.key)}, {self.case.rows} rows of {self.case.writer}"
+        return self.case.described(self.name)
+
+
+def upstreams_of(tables: Iterable[DrawnTable], folder: Path) -> dict[str, Any]:
+    """Return the fields of a job that name its tables, each in a folder of its name."""
+    upstreams = {one.name: {"path": str(folder / one.name), "key": one.key} for one in tables}
+    return {"upstream": upstreams[UPSTREAM]} if UPSTREAM in upstreams else {"upstreams": upstreams}
 
 
 class PlayedTables:
@@ -69,12 +71,9 @@ class PlayedTables:
     """
 
     def __init__(self, drawn: Sequence[DrawnTable], spark: SparkSession, folder: Path) -> None:
-        self.session = spark.newSession()
-        for name, value in PINNED.items():
-            self.session.conf.set(name, value)
-        self._drawn = tuple(drawn)
-        self._versions: dict[str, dict[int, tuple[Row, ...]]] = {one.name: {} for one in drawn}
-        self._moments: list[dict[str, tuple[Row, ...]]] = []
+        self._drawn, self._folder = tuple(drawn), folder
+        self._histories = TableHistories({one.name: one.case for one in drawn}, spark.newSession())
+        self._moments: list[TableRows] = []
         self._tables = {
             one.name: PlayedTable(
                 one.case,
@@ -87,10 +86,14 @@ class PlayedTables:
         }
 
     @property
+    def session(self) -> SparkSession:
+        """A session that knows nothing of the package."""
+        return self._histories.spark
+
+    @property
     def definition(self) -> dict[str, Any]:
         """The fields of a job that name the tables."""
-        upstreams = {one.name: {"path": str(self._tables[one.name].path), "key": one.key} for one in self._drawn}
-        return {"upstream": upstreams[UPSTREAM]} if UPSTREAM in upstreams else {"upstreams": upstreams}
+        return upstreams_of(self._drawn, self._folder)
 
     @property
     def newest(self) -> dict[str, int]:
@@ -109,29 +112,20 @@ class PlayedTables:
 
     def result(self, query: str, versions: Mapping[str, int]) -> DataFrame:
         """Return what Spark computes for a query over the rows of each table as of a version of it."""
-        rows = {
-            name: known[max(version for version in known if version <= versions[name])]
-            for name, known in self._versions.items()
-        }
-        return self._over(query, rows)
+        return self._histories.result(query, self._histories.rows_at(versions))
 
     def is_failing(self, queries: Iterable[str]) -> bool:
         """Return whether Spark fails on any query over the rows that the tables had at any moment."""
         for query in queries:
             for rows in reversed(self._moments):
                 try:
-                    self._over(query, rows).collect()
+                    self._histories.result(query, rows).collect()
                 except PySparkException:
                     return True
         return False
 
     def _record(self, name: str, version: int, rows: tuple[Row, ...]) -> None:
-        self._versions[name][version] = rows
-        newest = {table: known[max(known)] for table, known in self._versions.items() if known}
+        self._histories.record(name, version, rows)
+        newest = self._histories.newest()
         if len(newest) == len(self._drawn):
             self._moments.append(newest)
-
-    def _over(self, query: str, rows: Mapping[str, tuple[Row, ...]]) -> DataFrame:
-        for one in self._drawn:
-            frame(self.session, one.case.columns, rows[one.name]).createOrReplaceTempView(one.name)
-        return self.session.sql(query)

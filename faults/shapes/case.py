@@ -86,7 +86,7 @@ class Case:
     key: tuple[tuple[str, bool], ...]
     rows: int
     files: int
-    in_order: bool
+    in_order: bool = False
     layout: str = ""
     partition: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -94,15 +94,25 @@ class Case:
     statistics: str = ""
     odd_files: str = ""
     mapping: str = ""
-    job: Mapping[str, Any]
-    gaps: tuple[Gap, ...]
-    beyond: tuple[Gap, ...]
-    verified: bool
+    job: Mapping[str, Any] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    beyond: tuple[Gap, ...] = ()
+    verified: bool = False
 
     @property
     def written(self) -> tuple[Column, ...]:
         """The columns whose values writers give."""
         return tuple(column for column in self.columns if not column.computed)
+
+    def described(self, name: str) -> str:
+        """
+        Return the upstream in one line.
+
+        :param name: what queries call it.
+        """
+        columns = ", ".join(f"{column.name} {column.type} {column.clause}".strip() for column in self.columns)
+        key = ", ".join(column for column, _ in self.key)
+        return f"{name} ({columns}) by {key}, {self.rows} rows of {self.writer}"
 
     @property
     def key_indices(self) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.epoch import crash_points
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs.backfill import Backfill
 
 AFTER = "after "
@@ -64,7 +65,7 @@ def run_several(barrier: Barrier, backfill: Backfill, engine: ConnectEngine, epo
         pass
 
 
-def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:
+def run(barrier: Barrier, backfill: Backfill, engine: SparkEngine) -> None:
     """Run a pinned epoch, step by step if several task runs share it."""
     if barrier.parallelism == 1:
         protocol.run_epoch(barrier, store=backfill.store, engine=engine)

@@ -31,11 +31,7 @@ UPSTREAM = Case(
     key=(("id", False),),
     rows=20,
     files=1,
-    in_order=False,
-    job={},
     gaps=(Gap(), Gap(changes=("column", "mixture"))),
-    beyond=(),
-    verified=False,
 )
 
 

@@ -31,11 +31,6 @@ def table(name: str, *others: Column) -> JoinedTable:
         key=(("id", False),),
         rows=12,
         files=1,
-        in_order=False,
-        job={},
-        gaps=(),
-        beyond=(),
-        verified=False,
     )
     references, values = ([one for one in others if (one is CUSTOMER) == wanted] for wanted in (True, False))
     return JoinedTable(name, (ID,), tuple(references), tuple(values), upstream)

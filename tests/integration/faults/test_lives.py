@@ -28,11 +28,6 @@ UPSTREAM = Case(
     key=(("id", False),),
     rows=20,
     files=1,
-    in_order=False,
-    job={},
-    gaps=(),
-    beyond=(),
-    verified=False,
 )
 LIFE = Life(
     tables=(DrawnTable("upstream", Table((ID,), (SHOP,), (AMOUNT,)), UPSTREAM),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.definition_change import ChangeKind
 from airflow_backfill_provider.shapes.changed_definition import change_of
 from faults.lives.case import Beginning, Life, a_life
-from faults.lives.tables import UPSTREAM
+from faults.lives.tables import upstreams_of
 
 pytestmark = pytest.mark.slow  # many random queries
 
@@ -22,11 +23,10 @@ LIVES = 60
 
 def definitions_of(life: Life) -> list[BackfillJob]:
     """Return the definitions of a view, in their order."""
-    upstreams = {one.name: {"path": f"/lake/{one.name}", "key": one.key} for one in life.tables}
     fields: dict[str, Any] = {
         "name": "life",
         "materialized_view": "/lake/view",
-        **({"upstream": upstreams[UPSTREAM]} if UPSTREAM in upstreams else {"upstreams": upstreams}),
+        **upstreams_of(life.tables, Path("/lake")),
         **life.fields,
     }
     jobs = [BackfillJob(**fields, query=life.query)]

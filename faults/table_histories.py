@@ -1,0 +1,52 @@
+"""The rows that a case keeps of its tables, version by version, and what Spark computes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from faults.shapes.case import Case
+from faults.shapes.rows import Row
+from faults.shapes.truth import PINNED
+from faults.shapes.writers import frame
+
+TableRows = Mapping[str, tuple[Row, ...]]
+"""The rows of each table, by its name."""
+
+
+class TableHistories:
+    """
+    Remembers the rows of some tables.
+
+    :param cases: the tables by the names that queries give them.
+    :param spark: a separate session, which gets the settings that a job promises.
+    """
+
+    def __init__(self, cases: Mapping[str, Case], spark: SparkSession) -> None:
+        self.spark = spark
+        for name, value in PINNED.items():
+            spark.conf.set(name, value)
+        self._cases = dict(cases)
+        self._versions: dict[str, dict[int, tuple[Row, ...]]] = {name: {} for name in cases}
+
+    def record(self, table: str, version: int, rows: tuple[Row, ...]) -> None:
+        """Remember a table's rows as of a version."""
+        self._versions[table][version] = rows
+
+    def rows_at(self, versions: Mapping[str, int]) -> TableRows:
+        """Return the rows of each table as of a version of it."""
+        return {
+            name: known[max(version for version in known if version <= versions[name])]
+            for name, known in self._versions.items()
+        }
+
+    def newest(self) -> TableRows:
+        """Return the newest rows of each table that has any version."""
+        return {name: known[max(known)] for name, known in self._versions.items() if known}
+
+    def result(self, query: str, rows: TableRows) -> DataFrame:
+        """Return a query's result over some rows."""
+        for name, case in self._cases.items():
+            frame(self.spark, case.columns, rows[name]).createOrReplaceTempView(name)
+        return self.spark.sql(query)
