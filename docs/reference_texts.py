@@ -311,7 +311,7 @@ WHAT_TO_DO = {
     "UnsafeCommitsError": "start Spark with the log store that the message names; see [use an object "
     "store](../how-to/use-an-object-store.md#what-makes-commits-atomic)",
     "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](../how-to/rebuild.md)",
-    "TableLogError": "restore the table from a copy, or [rebuild](../how-to/rebuild.md)",
+    "TableLogError": "restore the damaged files of its log from a copy, or [rebuild](../how-to/rebuild.md)",
     "JobCancelledError": "[rebuild](../how-to/rebuild.md) to start over",
     "NotFinishedError": "run more epochs",
     "UpstreamNotFinishedError": "finish the job that it names; a task is skipped, and goes on by itself in a later DAG "

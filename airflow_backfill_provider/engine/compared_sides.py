@@ -161,7 +161,7 @@ class ComparedSides:
             raise MaterializedViewError(
                 f"materialized_view: the rows of {count} keys in version {self.pinned.view_version} of {self.location} "
                 f"contradict each other by {', '.join(keep.columns)}, so another writer changed them, and no repair "
-                "can tell what they were: restore the view from a copy, or rebuild the job with --discard-history"
+                "can tell what they were: rebuild the job with --discard-history"
             )
 
     def _table(self) -> DataFrame:

@@ -107,7 +107,7 @@ def _of_table(held: JobSettings, latter: JobSettings, table: ViewTable) -> Itera
 def _of_new_columns(latter: JobSettings, change: ColumnsChange, table: ViewTable) -> Iterator[str]:
     """Yield why the table cannot have the columns that come, or the types that they get."""
     for name in (*change.added, *change.retyped):
-        for found in names_to_map(name, latter.view_types[name]):
+        for found in names_to_map({name: latter.view_types[name]}):
             yield f"the name {quote(found)} needs column mapping, which the table does not have; give it an alias"
         if table.has_feed and name.lower() in CHANGE_FEED_COLUMNS:
             yield f"{name} is a column of the table's change data feed; give it an alias"

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.core.scan.columns import OwnColumns
 from airflow_backfill_provider.core.scan.table_version import TableVersion
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.lake.tables.remains import create_clause
 from airflow_backfill_provider.lake.tables.view_feed import feed_of_finished
 from airflow_backfill_provider.lake.tables.view_identity import (
@@ -32,6 +33,7 @@ from airflow_backfill_provider.lake.tables.view_identity import (
     view_identity,
     view_properties,
 )
+from airflow_backfill_provider.lake.tables.view_table import names_to_map
 from airflow_backfill_provider.sources.shared.balanced import all_of
 from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
@@ -44,7 +46,6 @@ from airflow_backfill_provider.spark.staged_files import remove_staged
 from airflow_backfill_provider.spark.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.spark.stamps import ADOPTION, CHANGES, OF_CHANGES, snapshot_part, transaction_id
 from airflow_backfill_provider.spark.table_rows import has_deletion_vectors
-from airflow_backfill_provider.spark.view_columns import names_to_map
 from airflow_backfill_provider.spark.view_layout import ANY_PROPERTY, PLAIN, assignments, table_clauses
 
 _UNFINISHED = {FINISHED_PROPERTY: "false"}
@@ -129,7 +130,7 @@ class MaterializedView:
             for part in (*OF_CHANGES, *adopted, *map(snapshot_part, parts)):
                 self.table.burn_transaction(transaction_id(found, part))
             remove_staged(self.path, found.incarnation)
-        if names_to_map(schema):
+        if names_to_map(TableSchema.of(schema.json()).types):
             properties = {"delta.columnMapping.mode": "name", **properties}
         ours = identifying_properties(identity, finished=first_rows is not None)
         if first_rows is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -10,8 +10,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.lake.log.schemas import HIDDEN
-from airflow_backfill_provider.lake.tables.view_table import CHARACTERS_TO_MAP
+from airflow_backfill_provider.lake.log.schemas import HIDDEN, TableSchema
+from airflow_backfill_provider.lake.tables.view_table import CHARACTERS_TO_MAP, names_to_map
 from airflow_backfill_provider.sources.shared.by_key import column
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
@@ -38,16 +38,11 @@ def require_columns(schema: StructType, properties: Mapping[str, str], written: 
         if field.dataType.typeName() == "void":
             raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
     asked = {name.lower(): value.lower() for name, value in properties.items()}
-    if asked.get(COLUMN_MAPPING) == "none" and (mapped := names_to_map(schema)):
+    if asked.get(COLUMN_MAPPING) == "none" and (mapped := names_to_map(TableSchema.of(schema.json()).types)):
         raise InvalidJobError(
             f"query: the column {quote(mapped[0])} has characters that Delta does not allow in names without column "
             "mapping; give it an alias, or leave delta.columnMapping.mode out of table_properties"
         )
-
-
-def names_to_map(schema: StructType) -> list[str]:
-    """Return the names, also of nested fields, that a table can have only with column mapping."""
-    return [name for name in _names(schema) if CHARACTERS_TO_MAP & set(name)]
 
 
 def without_metadata(schema: StructType) -> StructType:
@@ -96,16 +91,3 @@ def _plain(kind: DataType) -> DataType:
             return MapType(_plain(kind.keyType), _plain(kind.valueType))
         case _:
             return kind
-
-
-def _names(kind: DataType) -> Iterator[str]:
-    match kind:
-        case StructType():
-            for field in kind.fields:
-                yield field.name
-                yield from _names(field.dataType)
-        case ArrayType():
-            yield from _names(kind.elementType)
-        case MapType():
-            yield from _names(kind.keyType)
-            yield from _names(kind.valueType)

@@ -13,14 +13,14 @@ from airflow_backfill_provider.core.epoch.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, QueryFailedError
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs.verification import verifier
-from airflow_backfill_provider.protocol import repairs
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
+from faults.damaged_view import damage_and_ask_for_repair
 from faults.groups.case import GroupJob
 from faults.groups.truth import require_same
 from faults.shapes.truth import Truth
 from tests.dying import died
-from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.integration.engine.lakehouse import Lakehouse
 
 MOST_EPOCHS = 40
 """The most epochs between two changes; a job has few rows."""
@@ -121,17 +121,9 @@ class PlayedJob:
 
     def _repaired(self) -> None:
         """Damage the view, and repair what the verification finds."""
-        damage = self._random.choice(("DELETE FROM {view}", "INSERT INTO {view} SELECT * FROM {view} LIMIT 1"))
-        is_empty = not self._lakehouse.view().take(1)
-        if is_empty:
-            return
-        self._lakehouse.sql(damage)
-        backfill = self._lakehouse.backfill
-        verifier.verify_job(backfill, engine=lambda: self._lakehouse.engine, requester=TESTER)
-        if repairs.ask_for_repair(backfill, requested_by="tester") is None:
-            raise WrongError(f"I6: the verification did not find {damage}: {self.job.query}")
-        self._run(MOST_EPOCHS)
-        self._require(self.truth.newest, f"after a repair of {damage}")
+        if (damage := damage_and_ask_for_repair(self._lakehouse, self._random)) is not None:
+            self._run(MOST_EPOCHS)
+            self._require(self.truth.newest, f"after a repair of {damage}")
 
     def _failing(self, action: Callable[[], object]) -> object:
         """Do something that fails by a named error if Spark fails on the query, too; the job then ends."""

@@ -13,8 +13,8 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.jobs import creation, mutations
 from airflow_backfill_provider.jobs.verification import verifier
-from airflow_backfill_provider.protocol import repairs
 from faults.campaign import WrongError
+from faults.damaged_view import damage_and_ask_for_repair
 from faults.epoch_attempts import EpochAttempts, newest_epoch
 from faults.joins.case import ROWS, JoinsCase
 from faults.joins.tables import JoinedTable
@@ -23,7 +23,7 @@ from faults.shapes.read_rows import read_rows
 from faults.shapes.rows import Row
 from faults.shapes.truth import Truth
 from faults.table_histories import TableRows
-from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.integration.engine.lakehouse import Lakehouse
 
 MOST_EPOCHS = 60
 """The most epochs in a row; a job has few rows."""
@@ -168,14 +168,8 @@ class PlayedJob:
 
     def _repaired(self) -> None:
         """Damage the view, and repair what the verification finds."""
-        if not self._lakehouse.view().take(1):
+        if (damage := damage_and_ask_for_repair(self._lakehouse, self._random)) is None:
             return
-        damage = self._random.choice(("DELETE FROM {view}", "INSERT INTO {view} SELECT * FROM {view} LIMIT 1"))
-        self._lakehouse.sql(damage)
-        backfill = self._lakehouse.backfill
-        verifier.verify_job(backfill, engine=lambda: self._lakehouse.engine, requester=TESTER)
-        if repairs.ask_for_repair(backfill, requested_by="tester") is None:
-            raise WrongError(f"I6: the verification did not find {damage}")
         self._run_to_the_end()
         self.happened["repaired"] += 1
         self._require(self._truth.newest(), f"after a repair of {damage}")

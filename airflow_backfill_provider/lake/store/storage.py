@@ -103,8 +103,8 @@ def log_errors(location: str) -> Iterator[None]:
         if isinstance(error, BackfillError):
             raise
         raise TableLogError(
-            f"the log of the Delta table at {location} is damaged ({one_line(error)}); restore the table from a copy, "
-            "or rebuild the job"
+            f"the log of the Delta table at {location} is damaged ({one_line(error)}); restore the "
+            "damaged files of the log from a copy, or rebuild the job"
             # No cause: its text may quote statistics of rows.
         ) from None
 

@@ -20,6 +20,9 @@ COLUMN_MAPPING = "delta.columnMapping.mode"
 CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
 """Characters that Delta allows in names of columns only with column mapping."""
 
+_PARTS_OF_TYPES = ("type", "fields", "elementType", "keyType", "valueType")
+"""Where a type has others inside, as Delta writes it."""
+
 CLUSTERED = "clustering"
 """The feature of a table that is clustered, or was."""
 
@@ -95,16 +98,28 @@ def view_table(path: str, storage_options: Mapping[str, str] | None = None) -> V
     )
 
 
-def names_to_map(name: str, kind: str) -> list[str]:
-    """Return those of a column's names, of its fields also, that a table can have only with column mapping."""
-    names = [name]
+def names_to_map(types: Mapping[str, str]) -> list[str]:
+    """
+    Return those names of columns, and of fields inside of them, that a table can have only with column mapping.
 
-    def note(found: dict[str, Any]) -> None:
-        names.extend(part for key, part in found.items() if key == "name")
+    :param types: the columns and their types, as Delta writes them; nested types as JSON.
+    """
+    columns = [
+        {"name": name, "type": json.loads(kind) if kind.startswith("{") else kind} for name, kind in types.items()
+    ]
+    return [name for name in _names_in(columns) if CHARACTERS_TO_MAP & set(name)]
 
-    if kind.startswith("{"):
-        json.loads(kind, object_hook=note)
-    return [found for found in names if CHARACTERS_TO_MAP & set(found)]
+
+def _names_in(found: Any) -> Iterator[str]:
+    """Yield the names of columns, and of fields inside of them; metadata may have names, too, and is left out."""
+    if isinstance(found, list):
+        for part in found:
+            yield from _names_in(part)
+    elif isinstance(found, dict):
+        if "name" in found:
+            yield found["name"]
+        for part in _PARTS_OF_TYPES:
+            yield from _names_in(found.get(part))
 
 
 def _added(fields: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:

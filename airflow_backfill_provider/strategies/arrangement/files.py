@@ -138,9 +138,7 @@ def arrangement_errors(path: str) -> Iterator[None]:
         with log_errors(path):
             yield
     except (TableLogError, DataFileError) as error:
-        raise StateError(
-            f"the arrangement at {path} is damaged ({error}); restore it from a copy, or rebuild the job"
-        ) from error
+        raise StateError(f"the arrangement at {path} is damaged ({error})") from error
 
 
 class _LiveKeys:

@@ -22,7 +22,9 @@ from airflow_backfill_provider.core.scan.keys import KeyRange
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersion
 from airflow_backfill_provider.core.status.compaction import CompactionPlan
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
+from airflow_backfill_provider.lake.tables.view_table import names_to_map
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.compaction import compact
@@ -32,7 +34,6 @@ from airflow_backfill_provider.spark.predicates import in_any
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.stamped_table import StampedTable
 from airflow_backfill_provider.spark.stamps import TableKind, transaction_id
-from airflow_backfill_provider.spark.view_columns import names_to_map
 from airflow_backfill_provider.strategies.arrangement.arranged_rows import ArrangedChunk, BaseChunk, changed_since_base
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
@@ -102,7 +103,7 @@ class ArrangementTable:
         indexed = len(self._scan.order.fields) + 1
         # Only Delta's own writer appends to a table with mapped names, and that takes longer.
         options: dict[str, str | int] = {
-            **({"delta.columnMapping.mode": "name"} if names_to_map(base.schema) else {}),
+            **({"delta.columnMapping.mode": "name"} if names_to_map(TableSchema.of(base.schema.json()).types) else {}),
             "delta.dataSkippingNumIndexedCols": indexed,
             "txnAppId": transaction_id(self._identity, ARRANGEMENT),
             "txnVersion": self._base_epoch,

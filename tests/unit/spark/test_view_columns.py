@@ -15,8 +15,9 @@ from pyspark.sql.types import (
 )
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.lake.log.schemas import HIDDEN
-from airflow_backfill_provider.spark.view_columns import names_to_map, require_columns, without_metadata
+from airflow_backfill_provider.lake.log.schemas import HIDDEN, TableSchema
+from airflow_backfill_provider.lake.tables.view_table import names_to_map
+from airflow_backfill_provider.spark.view_columns import require_columns, without_metadata
 
 
 def columns(*names: str, of: DataType | None = None) -> StructType:
@@ -72,8 +73,8 @@ def test_names_of_parts_need_column_mapping_too():
             StructField("map", MapType(columns("e=f"), columns("g{h"))),
         ]
     )
-    assert names_to_map(schema) == ["x;y", "a b", "c,d", "e=f", "g{h"]
-    assert names_to_map(columns("id", "ä.b")) == []
+    assert names_to_map(TableSchema.of(schema.json()).types) == ["x;y", "a b", "c,d", "e=f", "g{h"]
+    assert names_to_map({"id": "long", "ä.b": "long"}) == []
 
 
 def test_metadata_of_the_upstream_is_left_out_at_every_depth():
