@@ -97,19 +97,27 @@ def counter(name: str, call: str, images: Images) -> StateColumn:
 
 
 def total(
-    name: str, argument: str, number: Number, count: StateColumn, rows: StateColumn, images: Images
+    name: str,
+    argument: str,
+    number: Number,
+    count: StateColumn,
+    rows: StateColumn,
+    images: Images,
+    known: str | None = None,
 ) -> StateColumn:
     """
     Return the column of a sum; NULL if it is lost.
 
     :param count: the column of the argument's number of non-null values.
     :param rows: the column of the group's number of rows, which is NULL in ``base`` for a new group.
+    :param known: the SQL of the sum over a group's rows, if the query has it. Spark then computes it once.
     """
     came, gone, nothing = f"{name}_came", f"{name}_gone", as_decimal("0", *_digits(number.stored_type))
     value, added = number.to_number(f"({argument})"), number.added_type
 
-    def of(taken: str) -> str:
-        return f"CASE WHEN count({argument}){taken} = 0 THEN {nothing} ELSE try_sum({value}){taken} END"
+    def of(taken: str, known: str | None = None) -> str:
+        added = known or f"try_sum({value}){taken}"
+        return f"CASE WHEN count({argument}){taken} = 0 THEN {nothing} ELSE {added} END"
 
     def plain(sql: str) -> str:
         return f"try_cast({sql} AS {added})"
@@ -121,7 +129,7 @@ def total(
     return StateColumn(
         name,
         number.stored_type,
-        of(images.all),
+        of(images.all, known),
         {came: of(images.coming), gone: of(images.going)},
         f"CASE WHEN {count.moved} = 0 THEN {nothing} ELSE CAST({moved} AS {number.stored_type}) END",
     )

@@ -68,6 +68,16 @@ class Fold:
         return " OR ".join(f"{count} NOT BETWEEN 0 AND {self.rows.sql}" for count in counts)
 
 
+def _sums(step: GroupingStep) -> frozenset[tuple[str, str | None]]:
+    """Return the sums of a step: their arguments, and the texts of their FILTERs."""
+    return frozenset(
+        (aggregate.arguments[0], aggregate.condition)
+        for aggregate in step.aggregates
+        # One that overflows is an error, which the query itself raises, and never another number.
+        if aggregate.function == "sum" and not aggregate.is_distinct and len(aggregate.arguments) == 1
+    )
+
+
 def fold_of(step: GroupingStep, names: Iterable[str]) -> Fold | NotFolded:
     """
     Return how a step is folded, or why it cannot be.
@@ -78,7 +88,7 @@ def fold_of(step: GroupingStep, names: Iterable[str]) -> Fold | NotFolded:
     """
     if step.has_having:
         return HAVING
-    state = State([*names, *step.units, *(aggregate.output for aggregate in step.aggregates)])
+    state = State([*names, *step.units, *(aggregate.output for aggregate in step.aggregates)], _sums(step))
     outputs = {}
     for aggregate in step.aggregates:
         found = folded(aggregate, state)

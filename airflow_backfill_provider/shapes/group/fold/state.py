@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.shapes.group.fold.columns import Images, StateColumn, counter, extreme, total
@@ -18,10 +18,12 @@ class State:
 
     :param names: all names of users' columns, of the view and of the upstream. The columns here get other names: they
         begin with more underscores.
+    :param sums: the sums that the query has: their arguments, and the texts of their FILTERs.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], sums: Collection[tuple[str, str | None]] = ()) -> None:
         self._own = own_columns(names)
+        self._sums = sums
         self._columns: dict[tuple[str, ...], StateColumn] = {}
         self.sign = self._own.named(f"{_PREFIX}sign")
         """The name of the images' column that holds 1 for an image that comes, and -1 for one that goes."""
@@ -48,12 +50,14 @@ class State:
 
     def total(self, argument: str, number: Number, condition: str | None) -> StateColumn:
         """Return the column of an argument's sum; its column of non-null values comes before it."""
-        count = self.count([argument], condition)
+        count, images = self.count([argument], condition), Images(self.sign, condition)
+        is_known = (argument, condition) in self._sums
+        known = number.to_number(f"sum({argument}){images.all}") if is_known else None
         return self._column(
             "sum",
             argument,
             condition,
-            lambda name: total(name, argument, number, count, self.rows, Images(self.sign, condition)),
+            lambda name: total(name, argument, number, count, self.rows, images, known),
         )
 
     def extreme(self, function: str, argument: str, type_: str, condition: str | None) -> StateColumn:

@@ -39,6 +39,28 @@ def test_a_filter_has_hidden_columns_of_its_own() -> None:
     ]
 
 
+@pytest.mark.parametrize("condition", [None, "w"])
+def test_a_sum_that_the_query_has_is_computed_once(condition: str | None) -> None:
+    """Of twenty million rows, a second sum costs a fifth of all."""
+    found = fold(
+        call("avg", "v", "decimal(10,2)", "decimal(14,6)", "a", condition=condition),
+        call("sum", "v", "decimal(10,2)", "decimal(20,2)", "b", condition=condition),
+    )
+    written = "sum(v) FILTER (WHERE w)" if condition else "sum(v)"
+    assert f"ELSE CAST({written} AS DECIMAL(38,2)) END" in found.columns[-1].of_rows
+
+
+@pytest.mark.parametrize("other", ["avg", "try_sum"])
+def test_a_sum_that_the_query_does_not_have_raises_no_error(other: str) -> None:
+    """I4: a sum with another FILTER may fit where this one does not."""
+    result = "decimal(14,6)" if other == "avg" else "decimal(20,2)"
+    found = fold(
+        call("sum", "v", "decimal(10,2)", "decimal(20,2)", "a", condition="w"),
+        call(other, "v", "decimal(10,2)", result, "b"),
+    )
+    assert "ELSE try_sum(CAST((v) AS DECIMAL(38,2))) END" in found.columns[-1].of_rows
+
+
 def test_the_truth_of_booleans_is_counted_once() -> None:
     found = fold(
         call("every", "b", "boolean", "boolean", "a"),
