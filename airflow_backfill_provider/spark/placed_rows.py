@@ -1,8 +1,9 @@
 """
 Rows of a stamped table with the places where they lie, and how they are replaced without a MERGE.
 
-See :mod:`~airflow_backfill_provider.lake.log.replaced_rows`. As with appends, that is done on one machine, in a plain
-local table; on a cluster and in an object store, a MERGE replaces the rows.
+:mod:`~airflow_backfill_provider.lake.tables.rows_by_value` finds them, and
+:mod:`~airflow_backfill_provider.lake.log.replaced_rows` replaces them. As with appends, that is done on one machine, in
+a plain local table; on a cluster and in an object store, a MERGE replaces the rows.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable
 from airflow_backfill_provider.lake.log.replaced_rows import Replacement, replace_rows
+from airflow_backfill_provider.lake.tables.rows_by_value import rows_by_value
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.hidden_rows import ROW_INDEX
 from airflow_backfill_provider.spark.appending import plain_here
+from airflow_backfill_provider.spark.small_changes import are_few
 from airflow_backfill_provider.spark.stamped_table import StampedTable
 from airflow_backfill_provider.spark.stamps import epoch_transaction
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
@@ -35,7 +38,7 @@ class Places:
     """
     The columns that say where a row lies.
 
-    :param file: the name of the one with the address of the data file, as Spark has it.
+    :param file: the name of the one with the address of the data file, or with its path in the log.
     :param row: the name of the one with the row's number in the file.
     :param table: the table as it was when the rows were read.
     """
@@ -55,7 +58,7 @@ class KnownRows:
     """
     Rows of a table as of a version.
 
-    :param rows: the table's columns; :meth:`of_units` adds those of the places.
+    :param rows: the table's columns, and those of the places.
     :param columns: the table's columns.
     :param places: the columns of the places; ``None`` if rows cannot be replaced by them.
     """
@@ -65,41 +68,10 @@ class KnownRows:
     columns: tuple[str, ...]
     places: Places | None
 
-    @classmethod
-    def of(cls, table: StampedTable, version: int) -> KnownRows:
-        """Read the rows of a table."""
-        rows = table.read_at(version)
-        columns = tuple(rows.columns)
-        plain = plain_here(table.spark, table.path)
-        if plain is None or not (plain.hides_rows and plain.is_flat):
-            return cls(rows, version, columns, None)
-        own = own_columns(columns)
-        return cls(rows, version, columns, Places(own.named("file"), own.named("row"), plain))
-
     @property
     def schema(self) -> StructType:
         """The table's columns."""
         return StructType([self.rows.schema[name] for name in self.columns])
-
-    def of_units(self, units: TouchedUnits | None, within: Iterable[str] = ()) -> KnownRows:
-        """
-        Return the rows of some units, with their places if that is of use.
-
-        :param units: the units; ``None`` for all rows.
-        :param within: further conditions that these rows meet, as SQL.
-        """
-        rows = self.rows
-        # These come first: no condition is pushed down to the files past the name of a row's file.
-        for condition in (*within, *(units.within() if units else ())):
-            rows = rows.filter(condition)
-        if self.places is not None:
-            rows = self._placed(rows, self.places)
-        return self.among(rows if units is None else units.rows_in(rows))
-
-    def _placed(self, rows: DataFrame, places: Places) -> DataFrame:
-        number = rows.metadataColumn("_metadata").getField(ROW_INDEX)
-        # Of the metadata only the number: a name there would be copied for each row of the table.
-        return rows.select(*map(column, self.columns), F.input_file_name().alias(places.file), number.alias(places.row))
 
     def among(self, rows: DataFrame) -> KnownRows:
         """Return some of these rows."""
@@ -108,6 +80,71 @@ class KnownRows:
     def without_places(self) -> KnownRows:
         """Return the same rows without their places."""
         return replace(self, rows=self.rows.select(*map(column, self.columns)), places=None)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTable:
+    """
+    A table as of a version, of which nothing is read yet.
+
+    :param schema: the table's columns.
+    :param places: the columns that :meth:`of_units` adds for the places; ``None`` if rows cannot be replaced by them.
+    """
+
+    table: StampedTable
+    version: int
+    schema: StructType
+    places: Places | None
+
+    @classmethod
+    def of(cls, table: StampedTable, version: int) -> KnownTable:
+        """Look at a table."""
+        plain = plain_here(table.spark, table.path)
+        if plain is None or not (plain.hides_rows and plain.is_flat):
+            return cls(table, version, table.read_at(version).schema, None)
+        schema = StructType.fromJson({"type": "struct", "fields": [*plain.fields]})
+        own = own_columns(schema.names)
+        return cls(table, version, schema, Places(own.named("file"), own.named("row"), plain))
+
+    def of_units(self, units: TouchedUnits | None, within: Iterable[str] = ()) -> KnownRows:
+        """
+        Return the rows of some units, with their places if that is of use.
+
+        :param units: the units; ``None`` for all rows.
+        :param within: further conditions that these rows meet, as SQL.
+        """
+        if units is not None and self.places is not None:
+            found = self._found(units, self.places)
+            if found is not None:
+                return self.among(found)
+        rows = self.table.read_at(self.version)
+        # These come first: no condition is pushed down to the files past the name of a row's file.
+        for condition in (*within, *(units.within() if units else ())):
+            rows = rows.filter(condition)
+        if self.places is not None:
+            rows = self._placed(rows, self.places)
+        return self.among(rows if units is None else units.rows_in(rows))
+
+    def among(self, rows: DataFrame) -> KnownRows:
+        """Return some of the table's rows."""
+        return KnownRows(rows, self.version, tuple(self.schema.names), self.places)
+
+    def _found(self, units: TouchedUnits, places: Places) -> DataFrame | None:
+        """Find the rows without Spark; ``None`` if it has to find them."""
+        if not are_few(units.number, len(units.columns), units.value_bytes):
+            return None
+        wanted = units.rows.select(*map(column, units.columns)).toArrow()
+        found = rows_by_value(self.table.path, self.version, places.table, wanted, places.names)
+        if found is None:
+            return None
+        file, row = places.names
+        return self.table.spark.createDataFrame(found, StructType([*self.schema]).add(file, "string").add(row, "long"))
+
+    def _placed(self, rows: DataFrame, places: Places) -> DataFrame:
+        number = rows.metadataColumn("_metadata").getField(ROW_INDEX)
+        # Of the metadata only the number: a name there would be copied for each row of the table.
+        named = F.input_file_name().alias(places.file)
+        return rows.select(*map(column, self.schema.names), named, number.alias(places.row))
 
 
 def replace_placed(

@@ -16,7 +16,7 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.merging import REMOVE, insert_of, merge_into
 from airflow_backfill_provider.spark.partitions import partition_columns, touched_partitions
-from airflow_backfill_provider.spark.placed_rows import KnownRows, replace_placed
+from airflow_backfill_provider.spark.placed_rows import KnownRows, KnownTable, replace_placed
 from airflow_backfill_provider.spark.small_changes import are_few, broadcast_if_few
 from airflow_backfill_provider.spark.stamped_table import StampedTable
 from airflow_backfill_provider.spark.table_rows import has_deletion_vectors
@@ -24,15 +24,15 @@ from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.unit_changes import unit_changes
 
 
-def rows_before(table: StampedTable, part: str, identity: ViewIdentity, barrier: Barrier) -> KnownRows | None:
-    """Return all rows of a table before the epoch writes a part; ``None`` if an earlier attempt has written it."""
+def table_before(table: StampedTable, part: str, identity: ViewIdentity, barrier: Barrier) -> KnownTable | None:
+    """Return a table as it is before the epoch writes a part; ``None`` if an earlier attempt has written it."""
     version = table.log.newest().version
     # This comes second: then the version is from before the epoch's own write, and nothing is replaced twice.
-    return None if table.is_written(part, identity, barrier) else KnownRows.of(table, version)
+    return None if table.is_written(part, identity, barrier) else KnownTable.of(table, version)
 
 
 def units_of(
-    known: KnownRows, touched: DataFrame, columns: Sequence[str], partition_by: Sequence[str]
+    known: KnownTable, touched: DataFrame, columns: Sequence[str], partition_by: Sequence[str]
 ) -> tuple[TouchedUnits | None, KnownRows]:
     """
     Return units, and the rows that a table has of them.
@@ -49,7 +49,7 @@ def units_of(
 
 def replace_following(
     table: StampedTable,
-    known: KnownRows,
+    known: KnownTable,
     touched: DataFrame,
     columns: Sequence[str],
     fresh: Callable[[DataFrame], DataFrame],
@@ -60,7 +60,7 @@ def replace_following(
     """
     Replace units whose new rows depend on those that they have.
 
-    :param known: all rows before the part is written; see :func:`rows_before`.
+    :param known: the table before the part is written; see :func:`table_before`.
     :param touched: the units, as for :func:`units_of`.
     :param columns: likewise.
     :param fresh: returns all rows that the units shall have, from those that they have. These are kept meanwhile.

@@ -39,7 +39,7 @@ from airflow_backfill_provider.spark.first_rows import first_rows_of
 from airflow_backfill_provider.spark.key_removal import KeyRemoval
 from airflow_backfill_provider.spark.merging import insert_of, merge_into, refuse_match, same_keys
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges
-from airflow_backfill_provider.spark.replaced_units import replace_known, rows_before, units_of
+from airflow_backfill_provider.spark.replaced_units import replace_known, table_before, units_of
 from airflow_backfill_provider.spark.session import session_settings
 from airflow_backfill_provider.spark.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.spark.staged_files import remove_staged
@@ -287,7 +287,7 @@ class MaterializedView:
         :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.spark.stamps`.
         :returns: the number of rows in ``touched``; ``None`` if an earlier attempt has replaced the units.
         """
-        known = rows_before(self.table, part, identity, barrier)
+        known = table_before(self.table, part, identity, barrier)
         if known is None:
             return None
         units, old = units_of(known, touched, unit_columns, self.table.partition_by)

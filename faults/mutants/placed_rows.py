@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import PLACED_ROWS, REPLACED_ROWS, SCANNED_ROWS, SMALL_CHANGES
+from faults.mutants.killers import PLACED_ROWS, REPLACED_ROWS, ROWS_BY_VALUE, SCANNED_ROWS, SMALL_CHANGES
 from faults.mutants.mutant import Mutant
 
 _FILE = "airflow_backfill_provider/lake/log/replaced_rows.py"
+_BY_VALUE = "airflow_backfill_provider/lake/tables/rows_by_value.py"
+_FOUND = f"{ROWS_BY_VALUE}::test_rows_with_wanted_values_are_found_at_their_places"
 
 MUTANTS = (
     Mutant(
@@ -81,5 +83,59 @@ MUTANTS = (
         new=".getField(ROW_INDEX) > 0)",
         killers=(f"{SCANNED_ROWS}::test_only_the_numbers_of_rows_are_read_of_a_files_metadata",),
         spark=True,
+    ),
+    Mutant(
+        name="hidden-rows-found",
+        breaks="A group has its earlier states beside the newest one, and the changes are added to each.",
+        invariant="I1",
+        file=_BY_VALUE,
+        old="pa.array([number not in hidden for number in numbers.to_pylist()], pa.bool_())",
+        new="pa.array([True for number in numbers.to_pylist()], pa.bool_())",
+        killers=(_FOUND,),
+    ),
+    Mutant(
+        name="columns-of-units-alone",
+        breaks="A group that has the country of one touched group and the day of another one is removed.",
+        invariant="I1",
+        file=_BY_VALUE,
+        old="code = pc.index_in(_combined(code, rows.column(name).cast(known.type), known), wanted)",
+        new="code = _combined(code, rows.column(name).cast(known.type), known)",
+        killers=(_FOUND,),
+    ),
+    Mutant(
+        name="rows-counted-in-their-group",
+        breaks="In a large file other rows go than those that were found.",
+        invariant="I1",
+        file=_BY_VALUE,
+        old="first += described.num_rows",
+        new="first = 0",
+        killers=(_FOUND,),
+    ),
+    Mutant(
+        name="nulls-outside-of-bounds",
+        breaks="The group NULL is not found beside others that lie elsewhere, so the view has it twice.",
+        invariant="I1",
+        file=_BY_VALUE,
+        old="if kinds[name] in _ORDERED and not wanted.column(name).null_count and wanted.num_rows",
+        new="if kinds[name] in _ORDERED and wanted.num_rows",
+        killers=(f"{ROWS_BY_VALUE}::test_groups_of_rows_without_wanted_values_are_not_read",),
+    ),
+    Mutant(
+        name="zeros-told-apart",
+        breaks="The group 0.0 is not found by a change of -0.0, so the view has it twice.",
+        invariant="I1",
+        file=_BY_VALUE,
+        old='_INEXACT = frozenset({"float", "double"})',
+        new="_INEXACT: frozenset[str] = frozenset()",
+        killers=(f"{ROWS_BY_VALUE}::test_spark_finds_floating_point_numbers",),
+    ),
+    Mutant(
+        name="days-of-another-calendar",
+        breaks="Rows of an adopted view that an old Spark wrote are found with other days.",
+        invariant="I6",
+        file=_BY_VALUE,
+        old="return is_old or any(name in described for name in _OTHER_CALENDAR)",
+        new="return False",
+        killers=(f"{ROWS_BY_VALUE}::test_spark_reads_days_of_another_calendar",),
     ),
 )

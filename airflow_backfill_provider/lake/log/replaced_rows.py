@@ -28,9 +28,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.core.scan.decimals import digits_of
 from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
+from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, commit_path
 from airflow_backfill_provider.lake.log.log_state import WITH_STATISTICS, Action, log_state
 from airflow_backfill_provider.lake.log.own_commits import ENGINE, milliseconds, transaction_entry, write_commit
@@ -45,22 +45,6 @@ _CHANGE_TYPES = (("update_preimage", "delete"), ("update_postimage", "insert"))
 
 _MOST_HIDDEN = 1_000_000
 """The most hidden rows of a file that are read into memory."""
-
-_TYPES: Mapping[str, pa.DataType] = {
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
-    "date": pa.date32(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "short": pa.int16(),
-    "string": pa.string(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
-"""The types as Delta and as Arrow write them; decimals are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +176,7 @@ class _NewFiles:
 
     def of(self, replacement: Replacement, touched: list[_File], table: PlainTable) -> Iterator[Action]:
         """Write the files, and yield the entries of the log."""
-        now, schema = milliseconds(), pa.schema([(field["name"], _arrow_type(field["type"])) for field in table.fields])
+        now, schema = milliseconds(), arrow_schema(table.fields)
         gone, come = replacement.removed.cast(schema), replacement.written.cast(schema)
         kept = {file.entry["path"]: file.hidden for file in touched if len(file.hidden) < file.rows}
         vectors: Mapping[str, Any] = {}
@@ -280,10 +264,6 @@ def _info(replacement: Replacement, version: int, transaction: AppendTransaction
             "txnId": str(uuid.uuid4()),
         }
     }
-
-
-def _arrow_type(kind: str) -> pa.DataType:
-    return _TYPES[kind] if kind in _TYPES else pa.decimal128(*digits_of(kind))
 
 
 def _commit(location: str, version: int, actions: list[Action]) -> bool:

@@ -21,7 +21,7 @@ from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.writer import SliceWriter
-from airflow_backfill_provider.spark.replaced_units import replace_known, rows_before
+from airflow_backfill_provider.spark.replaced_units import replace_known, table_before
 from airflow_backfill_provider.spark.stamps import CHANGES
 
 _OF_STATE = {HIDDEN: True, "comment": "state of the row's group, and no column of the query: do not read it"}
@@ -60,7 +60,7 @@ class FoldWriter(SliceWriter):
             return super().write_changes(changes, identity, barrier, repairs=repairs, since=since)
         view = self._context.view
         # The previous epoch left the same rows, but VACUUM may have deleted the files of its version after an OPTIMIZE.
-        known = rows_before(view.table, CHANGES, identity, barrier)
+        known = table_before(view.table, CHANGES, identity, barrier)
         if known is None:
             return None
         folded = self._folded()

@@ -33,7 +33,7 @@ from airflow_backfill_provider.spark.former_rows import (
 from airflow_backfill_provider.spark.job_rows import literal
 from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.query import run_query
-from airflow_backfill_provider.spark.replaced_units import replace_following, rows_before
+from airflow_backfill_provider.spark.replaced_units import replace_following, table_before
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 
 
@@ -137,7 +137,7 @@ class FormerRowsWriter(RowWriter):
         :param versions: the used columns, the version of each change, and the flags of a change.
         """
         table = self._context.view.table
-        known = rows_before(table, part, identity, barrier)
+        known = table_before(table, part, identity, barrier)
         if known is None:
             return
         former = FormerRows(self._context.job.keep, super().schema(), self._key_outputs())

@@ -27,9 +27,9 @@ from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
 from airflow_backfill_provider.spark.partitions import touched_partitions
-from airflow_backfill_provider.spark.placed_rows import KnownRows
+from airflow_backfill_provider.spark.placed_rows import KnownTable
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.replaced_units import replace_following, rows_before
+from airflow_backfill_provider.spark.replaced_units import replace_following, table_before
 from airflow_backfill_provider.spark.small_changes import are_few
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.spark.spark_messages import condition_of_a_row
@@ -96,10 +96,10 @@ class RowWriter(ViewWriter):
         is_hidden = self._context.job.visibility is Visibility.ON_FINISH and barrier.was_unfinished
         view, measured = self._context.view, changes.measured
         if not is_hidden and has_deletion_vectors(view.path, view.storage_options):
-            known = rows_before(view.table, CHANGES, identity, barrier)
+            known = table_before(view.table, CHANGES, identity, barrier)
             if known is None:
                 return
-            if known.places and are_few(2 * measured.through, len(known.columns), 2 * measured.value_bytes):
+            if known.places and are_few(2 * measured.through, len(known.schema), 2 * measured.value_bytes):
                 self._replace_known(by_key, known, identity, barrier)
                 return
         apply = self._rewrite if is_hidden else self._merge
@@ -184,13 +184,13 @@ class RowWriter(ViewWriter):
             # A key that the query filters out may have no value.
             return ()
 
-    def _replace_known(self, changes: DataFrame, known: KnownRows, identity: ViewIdentity, barrier: Barrier) -> None:
+    def _replace_known(self, changes: DataFrame, known: KnownTable, identity: ViewIdentity, barrier: Barrier) -> None:
         """
         Replace the rows of the changed keys by the new rows that pass the query's filter.
 
         Like the merge, it fails if a key appeared that the view already has.
 
-        :param known: all rows that the view has.
+        :param known: the view before the changes are written.
         """
         outputs, own = self._key_outputs(), self._rows.own
         new = self._context.run(changes.filter(F.col(own.is_upsert)))

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.lake.log.replaced_rows import replace_rows
+from airflow_backfill_provider.lake.tables.rows_by_value import rows_by_value
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.spark import placed_rows
+from airflow_backfill_provider.spark.placed_rows import KnownTable
 from airflow_backfill_provider.spark.stamps import CHANGES
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
 from airflow_backfill_provider.spark.view import MaterializedView
 from tests.builders import barrier_of
 from tests.variants import exhaustive
@@ -132,6 +136,47 @@ def test_rows_are_replaced_at_their_places(view: MaterializedView) -> None:
     assert texts(view.table.read()) == texts(of(spark, [*AFTER[1:], BEFORE[-1]]))
     spark.sql(f"OPTIMIZE {view.table.sql_name}")
     assert texts(view.table.read()) == texts(of(spark, [*AFTER[1:], BEFORE[-1]]))
+
+
+UNIT_COLUMNS = (
+    *(
+        ("shop", "day"),
+        ("n",),
+        ("total",),
+        ("at",),
+        ("local", "tiny"),
+        ("on_day",),
+        ("small",),
+        ("is_open",),
+        ("code",),
+    ),
+    *(("mean",), ("ratio", "shop")),
+)
+
+
+def test_rows_are_found_as_spark_finds_them(view: MaterializedView, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I1: by values of each type, by several together and by nulls, after rows were hidden."""
+    spark = view.table.spark
+    replace(view, 2)
+    known = KnownTable.of(view.table, view.table.log.newest().version)
+    places = known.places
+    assert places is not None
+    answers: list[object] = []
+
+    def noted(*arguments):
+        answers.append(rows_by_value(*arguments))
+        return answers[-1]
+
+    for columns in UNIT_COLUMNS:
+        units = TouchedUnits.of(of(spark, AFTER[::2]).select(*columns), columns)
+        found = []
+        for patched in (noted, lambda *_: None):
+            monkeypatch.setattr(placed_rows, "rows_by_value", patched)
+            rows = known.of_units(units).rows
+            name = F.substring_index(places.file, "/", -1).alias(places.file)
+            found.append(texts(rows.select(*(other for other in rows.columns if other != places.file), name)))
+        assert found[0] == found[1] != []
+    assert [answer is None for answer in answers] == [False] * 9 + [True] * 2, "Spark compares floating-point numbers"
 
 
 @pytest.mark.exhaustive
