@@ -18,7 +18,9 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.shared.balanced import sum_of
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows, literal
+from airflow_backfill_provider.spark.predicates import without_data_skipping
 from airflow_backfill_provider.spark.small_changes import bytes_of
+from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _UPSERTS = ("insert", "update_postimage")
 
@@ -327,11 +329,15 @@ def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
     if rows.reader.keys_are_unique:
         return
     names, own = rows.key.names, rows.own
-    appeared = own.numbered("appeared", len(names))
-    new = net.filter(F.col(own.is_upsert) & F.col(own.appeared))
-    keys = new.select(*map(column, names)).toDF(*appeared).distinct()
-    same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
-    if rows.has_several(rows.at(offset).select(*map(column, names)).join(keys, same, "left_semi")):
+    appeared = net.filter(F.col(own.is_upsert) & F.col(own.appeared)).select(*map(column, names))
+    keys = TouchedUnits.of(appeared, names)
+    if not keys.number:
+        return
+    present = rows.at(offset).select(*map(column, names))
+    # New keys often follow each other, and to compare a key costs less than to look it up.
+    for condition in keys.within():
+        present = present.filter(without_data_skipping(F.expr(condition)))
+    if rows.has_several(keys.rows_in(present)):
         raise rows.duplicates()
 
 

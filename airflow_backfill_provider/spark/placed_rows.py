@@ -138,7 +138,9 @@ class KnownTable:
         if found is None:
             return None
         file, row = places.names
-        return self.table.spark.createDataFrame(found, StructType([*self.schema]).add(file, "string").add(row, "long"))
+        schema = StructType([*self.schema]).add(file, "string").add(row, "long")
+        # Spark takes a batch without rows for the end.
+        return self.table.spark.createDataFrame(found.combine_chunks(), schema)
 
     def _placed(self, rows: DataFrame, places: Places) -> DataFrame:
         number = rows.metadataColumn("_metadata").getField(ROW_INDEX)

@@ -10,8 +10,12 @@ table's own columns, and rows that are too many for one process.
 
 from __future__ import annotations
 
+import itertools
+import os
+import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -59,7 +63,7 @@ def rows_by_value(
     :param places: the names of two more columns: the path of a row's file in the log, and the row's number there.
     :returns: the table's columns and the places; ``None`` if Spark has to find the rows.
     """
-    kinds = {field["name"]: field["type"] for field in table.fields}
+    kinds = {column["name"]: column["type"] for column in table.fields}
     if not wanted.column_names or any(kinds[name] in _INEXACT for name in wanted.column_names):
         return None
     schema = arrow_schema(table.fields)
@@ -131,6 +135,21 @@ def _combined(code: pa.Array | None, column: pa.Array, known: pa.Array) -> pa.Ar
     return number if code is None else pc.add(pc.multiply(code.cast(pa.int64()), len(known)), number)
 
 
+class _Bytes:
+    """The bytes of the rows that several threads have found."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = 0
+
+    def add(self, found: int) -> None:
+        """Count more of them."""
+        with self._lock:
+            self._total += found
+            if self._total > MOST_BYTES:
+                raise _LeftToSpark
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """
@@ -145,22 +164,30 @@ class _Search:
     kinds: Mapping[str, str]
     values: _Values
     places: tuple[str, str]
+    found_bytes: _Bytes = field(default_factory=_Bytes)
 
     def found(self, files: Mapping[str, Action]) -> pa.Table:
         """Return the rows in some files, by their entries in the log."""
-        file, row = self.places
-        schema = self.schema.append(pa.field(file, pa.string())).append(pa.field(row, pa.int64()))
-        parts, size = [schema.empty_table()], 0
-        for path, entry in files.items():
-            for rows, numbers in self._in_file(path, entry):
-                placed = rows.append_column(file, pa.array([path] * len(rows), pa.string()))
-                parts.append(placed.append_column(row, numbers).cast(schema))
-                size += parts[-1].nbytes
-                if size > MOST_BYTES:
-                    raise _LeftToSpark
-        return pa.concat_tables(parts)
+        schema = self._placed_schema
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as readers:
+            parts = readers.map(lambda file: [*self._in_file(*file)], files.items())
+            return pa.concat_tables([schema.empty_table(), *itertools.chain.from_iterable(parts)])
 
-    def _in_file(self, path: str, entry: Action) -> Iterator[tuple[pa.Table, pa.Array]]:
+    @property
+    def _placed_schema(self) -> pa.Schema:
+        file, row = self.places
+        return self.schema.append(pa.field(file, pa.string())).append(pa.field(row, pa.int64()))
+
+    def _in_file(self, path: str, entry: Action) -> Iterator[pa.Table]:
+        """Yield rows of a file, with their places."""
+        file, row = self.places
+        for rows, numbers in self._shown_in(path, entry):
+            placed = rows.append_column(file, pa.array([path] * len(rows), pa.string()))
+            part = placed.append_column(row, numbers).cast(self._placed_schema)
+            self.found_bytes.add(part.nbytes)
+            yield part
+
+    def _shown_in(self, path: str, entry: Action) -> Iterator[tuple[pa.Table, pa.Array]]:
         """Yield rows of a file that are not hidden, and their numbers."""
         if lies_outside(path):
             raise _LeftToSpark
@@ -180,12 +207,12 @@ class _Search:
     def _in_group(self, file: pq.ParquetFile, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
         masks = [
             self.values.mask(batch)
-            for batch in file.iter_batches(_BATCH, row_groups=[group], columns=[*self.values.names])
+            for batch in file.iter_batches(_BATCH, row_groups=[group], columns=[*self.values.names], use_threads=False)
         ]
         if not any(pc.any(mask).as_py() for mask in masks):
             return
         mask, begin = pa.chunked_array(masks), 0
-        for batch in file.iter_batches(_BATCH, row_groups=[group], columns=self.schema.names):
+        for batch in file.iter_batches(_BATCH, row_groups=[group], columns=self.schema.names, use_threads=False):
             numbers = pc.indices_nonzero(mask.slice(begin, len(batch))).cast(pa.int64())
             if len(numbers):
                 rows = pa.Table.from_batches([batch]).select(self.schema.names).take(numbers)
@@ -196,13 +223,13 @@ class _Search:
         """Leave a file to Spark whose columns, or the calendar of whose days, are not those of the table."""
         stored, described = file.schema_arrow, file.metadata.metadata or {}
         physical = {file.schema.column(number).path: number for number in range(len(file.schema.names))}
-        for field in self.schema:
-            found = stored.get_all_field_indices(field.name)
-            if len(found) != 1 or field.name not in physical:
+        for wanted in self.schema:
+            found = stored.get_all_field_indices(wanted.name)
+            if len(found) != 1 or wanted.name not in physical:
                 raise _LeftToSpark
             kind = stored.field(found[0]).type
-            is_int96 = file.schema.column(physical[field.name]).physical_type == "INT96"
-            if kind != field.type and not (is_int96 and self.kinds[field.name] == "timestamp"):
+            is_int96 = file.schema.column(physical[wanted.name]).physical_type == "INT96"
+            if kind != wanted.type and not (is_int96 and self.kinds[wanted.name] == "timestamp"):
                 raise _LeftToSpark
         if _OF_DAYS.intersection(self.kinds.values()) and _has_other_calendar(described):
             raise _LeftToSpark

@@ -115,9 +115,9 @@ def test_groups_of_rows_without_wanted_values_are_not_read(tmp_path, monkeypatch
     read: list[int] = []
     iter_batches = pq.ParquetFile.iter_batches
 
-    def noted(self, size, row_groups, columns):
+    def noted(self, size, row_groups, **reading):
         read.extend(row_groups)
-        return iter_batches(self, size, row_groups=row_groups, columns=columns)
+        return iter_batches(self, size, row_groups=row_groups, **reading)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
     result = found(folder, pa.table({"n": [13, 14]}))
