@@ -34,7 +34,9 @@ from airflow_backfill_provider.lake.log.plain_tables import PlainTable
 MOST_BYTES = 64 * 1024 * 1024
 """The most bytes of rows that are found here."""
 
-_BATCH = 64 * 1024
+_MOST_ROWS, _LEAST_ROWS = 64 * 1024, 256
+_BATCH_BYTES = 16 * 1024 * 1024
+"""How many rows are read at once, and about how many bytes: texts may be long."""
 
 _INEXACT = frozenset({"float", "double"})
 """Types of which Spark takes different values for equal: 0.0 and -0.0."""
@@ -205,14 +207,15 @@ class _Search:
                 first += described.num_rows
 
     def _in_group(self, file: pq.ParquetFile, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
+        size = _batch_size(file.metadata.row_group(group))
         masks = [
             self.values.mask(batch)
-            for batch in file.iter_batches(_BATCH, row_groups=[group], columns=[*self.values.names], use_threads=False)
+            for batch in file.iter_batches(size, row_groups=[group], columns=[*self.values.names], use_threads=False)
         ]
         if not any(pc.any(mask).as_py() for mask in masks):
             return
         mask, begin = pa.chunked_array(masks), 0
-        for batch in file.iter_batches(_BATCH, row_groups=[group], columns=self.schema.names, use_threads=False):
+        for batch in file.iter_batches(size, row_groups=[group], columns=self.schema.names, use_threads=False):
             numbers = pc.indices_nonzero(mask.slice(begin, len(batch))).cast(pa.int64())
             if len(numbers):
                 rows = pa.Table.from_batches([batch]).select(self.schema.names).take(numbers)
@@ -233,6 +236,12 @@ class _Search:
                 raise _LeftToSpark
         if _OF_DAYS.intersection(self.kinds.values()) and _has_other_calendar(described):
             raise _LeftToSpark
+
+
+def _batch_size(group: pq.RowGroupMetaData) -> int:
+    """Return how many rows of a group to read at once."""
+    width = max(group.total_byte_size // max(group.num_rows, 1), 1)
+    return max(min(_BATCH_BYTES // width, _MOST_ROWS), _LEAST_ROWS)
 
 
 def _has_other_calendar(described: Mapping[bytes, bytes]) -> bool:

@@ -128,11 +128,33 @@ def test_groups_of_rows_without_wanted_values_are_not_read(tmp_path, monkeypatch
 
 
 def test_a_batch_is_not_longer_than_its_group(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_BATCH", 4)
+    monkeypatch.setattr(module, "_MOST_ROWS", 4)
+    monkeypatch.setattr(module, "_LEAST_ROWS", 1)
     folder = table_of(tmp_path, of(*((number, str(number), None, None) for number in range(25))), row_group_size=10)
     result = found(folder, pa.table({"shop": ["3", "4", "9", "10", "24"]}))
     assert result is not None
     assert result["n"].to_pylist() == result["__row"].to_pylist() == [3, 4, 9, 10, 24]
+
+
+def test_few_long_texts_are_read_at_once(tmp_path, monkeypatch):
+    """A thousand rows of a megabyte each would not fit into memory."""
+    monkeypatch.setattr(module, "_BATCH_BYTES", 20_000)
+    monkeypatch.setattr(module, "_LEAST_ROWS", 2)
+    texts = [str(number) * 5_000 for number in range(9)]
+    folder = table_of(
+        tmp_path, of(*((number, text, None, None) for number, text in enumerate(texts))), row_group_size=9
+    )
+    sizes: list[int] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def noted(self, size, **reading):
+        sizes.append(size)
+        return iter_batches(self, size, **reading)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
+    result = found(folder, pa.table({"n": [0, 8]}))
+    assert result is not None
+    assert (result["shop"].to_pylist(), sizes) == ([texts[0], texts[8]], [3, 3])
 
 
 @pytest.mark.parametrize("name", ["mean", "ratio"])
