@@ -8,7 +8,7 @@ process: "terminate called without an active exception".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import BinaryIO
 
@@ -54,6 +54,14 @@ class StoredParquet:
         if (size := self._source.size()) <= _SMALL:
             file = self._opened(BytesIO(self._source.read_at(size, 0)), self.metadata)
         return file.read(columns=columns, use_threads=False)
+
+    def batches(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """
+        Yield a group of rows in parts, with these columns and those that Arrow takes the names for.
+
+        :param rows: the most rows of a part.
+        """
+        yield from self._file.iter_batches(rows, row_groups=[group], columns=[*columns], use_threads=False)
 
     def _opened(self, source: pa.NativeFile | BinaryIO, metadata: pq.FileMetaData | None) -> pq.ParquetFile:
         # A file that is read ahead of the columns is read by threads.

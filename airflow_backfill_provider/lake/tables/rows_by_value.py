@@ -30,6 +30,7 @@ from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.log_state import Action, log_state
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable
+from airflow_backfill_provider.lake.stored_parquet import StoredParquet
 
 MOST_BYTES = 64 * 1024 * 1024
 """The most bytes of rows that are found here."""
@@ -195,10 +196,11 @@ class _Search:
             raise _LeftToSpark
         vector = entry.get("deletionVector")
         hidden = hidden_rows(self.folder, vector) if vector else set()
-        with pq.ParquetFile(self.folder / unquote(path), coerce_int96_timestamp_unit="us", pre_buffer=False) as file:
+        with pa.OSFile(str(self.folder / unquote(path))) as source:
+            file = StoredParquet(source, int96_unit="us")
             self._require_own_columns(file)
             first = 0
-            for group in range(file.num_row_groups):
+            for group in range(file.metadata.num_row_groups):
                 described = file.metadata.row_group(group)
                 if self.values.may_be_in(described):
                     for rows, numbers in self._in_group(file, group, first):
@@ -206,23 +208,20 @@ class _Search:
                         yield rows.filter(shown), numbers.filter(shown)
                 first += described.num_rows
 
-    def _in_group(self, file: pq.ParquetFile, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
+    def _in_group(self, file: StoredParquet, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
         size = _batch_size(file.metadata.row_group(group))
-        masks = [
-            self.values.mask(batch)
-            for batch in file.iter_batches(size, row_groups=[group], columns=[*self.values.names], use_threads=False)
-        ]
+        masks = [self.values.mask(batch) for batch in file.batches(size, group, self.values.names)]
         if not any(pc.any(mask).as_py() for mask in masks):
             return
         mask, begin = pa.chunked_array(masks), 0
-        for batch in file.iter_batches(size, row_groups=[group], columns=self.schema.names, use_threads=False):
+        for batch in file.batches(size, group, self.schema.names):
             numbers = pc.indices_nonzero(mask.slice(begin, len(batch))).cast(pa.int64())
             if len(numbers):
                 rows = pa.Table.from_batches([batch]).select(self.schema.names).take(numbers)
                 yield rows.cast(self.schema), pc.add(numbers, first + begin)
             begin += len(batch)
 
-    def _require_own_columns(self, file: pq.ParquetFile) -> None:
+    def _require_own_columns(self, file: StoredParquet) -> None:
         """Leave a file to Spark whose columns, or the calendar of whose days, are not those of the table."""
         stored, described = file.schema_arrow, file.metadata.metadata or {}
         physical = {file.schema.column(number).path: number for number in range(len(file.schema.names))}
