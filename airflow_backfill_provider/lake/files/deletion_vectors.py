@@ -14,6 +14,9 @@ from airflow_backfill_provider.lake.files import roaring
 _NAMED_UUID, _IN_THE_LOG = "u", "i"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _UUID_DIGITS = 20
+MOST_HIDDEN = 1_000_000
+"""The most hidden rows of a file that are read into memory."""
+
 _FORMAT = b"\x01"
 """The first byte of a file of deletion vectors."""
 

@@ -28,7 +28,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
+from airflow_backfill_provider.lake.files.deletion_vectors import MOST_HIDDEN, hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
 from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, commit_path
@@ -42,9 +42,6 @@ _CHANGE_FOLDER, _CHANGE_TYPE = "_change_data", "_change_type"
 
 _CHANGE_TYPES = (("update_preimage", "delete"), ("update_postimage", "insert"))
 """What Delta calls the change of a row that goes, and of one that comes: if it is updated, and otherwise."""
-
-_MOST_HIDDEN = 1_000_000
-"""The most hidden rows of a file that are read into memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +154,7 @@ def _with_hidden(table: Path, entry: Action, rows: set[int]) -> _File | None:
     try:
         total = json.loads(entry.get("stats") or "{}").get("numRecords")
         vector = entry.get("deletionVector")
-        if vector and vector["cardinality"] > _MOST_HIDDEN:
+        if vector and vector["cardinality"] > MOST_HIDDEN:
             return None
         before = hidden_rows(table, vector) if vector else set()
     except (ValueError, OSError):

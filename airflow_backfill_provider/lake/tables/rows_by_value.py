@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows
+from airflow_backfill_provider.lake.files.deletion_vectors import MOST_HIDDEN, hidden_rows
 from airflow_backfill_provider.lake.files.own_files import lies_outside
 from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -194,8 +194,7 @@ class _Search:
         """Yield rows of a file that are not hidden, and their numbers."""
         if lies_outside(path):
             raise _LeftToSpark
-        vector = entry.get("deletionVector")
-        hidden = hidden_rows(self.folder, vector) if vector else set()
+        hidden: set[int] | None = None
         with pa.OSFile(str(self.folder / unquote(path))) as source:
             file = StoredParquet(source, int96_unit="us")
             self._require_own_columns(file)
@@ -204,9 +203,19 @@ class _Search:
                 described = file.metadata.row_group(group)
                 if self.values.may_be_in(described):
                     for rows, numbers in self._in_group(file, group, first):
+                        hidden = self._hidden(entry) if hidden is None else hidden
                         shown = pa.array([number not in hidden for number in numbers.to_pylist()], pa.bool_())
                         yield rows.filter(shown), numbers.filter(shown)
                 first += described.num_rows
+
+    def _hidden(self, entry: Action) -> set[int]:
+        """Return the numbers of the hidden rows of a file; to decode them takes time."""
+        vector = entry.get("deletionVector")
+        if not vector:
+            return set()
+        if vector["cardinality"] > MOST_HIDDEN:
+            raise _LeftToSpark
+        return hidden_rows(self.folder, vector)
 
     def _in_group(self, file: StoredParquet, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
         size = _batch_size(file.metadata.row_group(group))
@@ -239,7 +248,7 @@ class _Search:
 
 def _batch_size(group: pq.RowGroupMetaData) -> int:
     """Return how many rows of a group to read at once."""
-    width = max(group.total_byte_size // max(group.num_rows, 1), 1)
+    width = max(int(group.total_byte_size) // max(int(group.num_rows), 1), 1)
     return max(min(_BATCH_BYTES // width, _MOST_ROWS), _LEAST_ROWS)
 
 

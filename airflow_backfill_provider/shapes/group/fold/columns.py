@@ -115,9 +115,9 @@ def total(
     came, gone, nothing = f"{name}_came", f"{name}_gone", as_decimal("0", *_digits(number.stored_type))
     value, added = number.to_number(f"({argument})"), number.added_type
 
-    def of(taken: str, known: str | None = None) -> str:
-        added = known or f"try_sum({value}){taken}"
-        return f"CASE WHEN count({argument}){taken} = 0 THEN {nothing} ELSE {added} END"
+    def of(taken: str, found: str | None = None) -> str:
+        computed = found or f"try_sum({value}){taken}"
+        return f"CASE WHEN count({argument}){taken} = 0 THEN {nothing} ELSE {computed} END"
 
     def plain(sql: str) -> str:
         return f"try_cast({sql} AS {added})"

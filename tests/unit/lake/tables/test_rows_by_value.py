@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.lake.files.deletion_vectors import write_hidden_rows
+from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import open_plain
 from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.tables import rows_by_value as module
@@ -21,7 +21,7 @@ from airflow_backfill_provider.lake.tables.rows_by_value import rows_by_value
 from tests.deletion_vectors import write_actions
 from tests.unit.lake.log.test_plain_tables import field, made
 
-FILE = "part-00000-a.parquet"
+FILE, OTHER = "part-00000-a.parquet", "part-00001-a.parquet"
 PLACES = ("__file", "__row")
 FIELDS = (field("n"), field("shop", "string"), field("amount", "decimal(10,2)"), field("mean", "double"))
 FEATURES = ("appendOnly", "invariants", "deletionVectors")
@@ -243,6 +243,23 @@ def test_many_rows_are_left_to_spark(tmp_path, monkeypatch):
     assert found(folder, wanted) is not None
     monkeypatch.setattr(module, "MOST_BYTES", 100)
     assert found(folder, wanted) is None
+
+
+def test_hidden_rows_are_decoded_of_files_with_wanted_rows_alone(tmp_path, monkeypatch):
+    """Those of a view with a long life are many, and all of its files have some."""
+    folder = table_of(tmp_path, of(*ROWS), of((9, "z", None, None)), hidden={FILE: {0}, OTHER: {7}})
+    decoded: list[object] = []
+
+    def noted(table, vector):
+        decoded.append(vector["cardinality"])
+        return hidden_rows(table, vector)
+
+    monkeypatch.setattr(module, "hidden_rows", noted)
+    result = found(folder, pa.table({"n": [9]}))
+    assert result is not None
+    assert (result.num_rows, decoded) == (1, [1])
+    monkeypatch.setattr(module, "MOST_HIDDEN", 0)
+    assert found(folder, pa.table({"n": [9]})) is None
 
 
 def test_nothing_is_wanted_of_all_rows(tmp_path):
