@@ -36,13 +36,11 @@ def table_of(folder: Path, *files: pa.Table, fields=FIELDS, hidden: dict[str, se
     vectors = write_hidden_rows(folder, hidden)[1] if hidden else {}
     for name, rows in zip(names, files, strict=True):
         pq.write_table(rows, folder / name, **({"row_group_size": 3} | writing))
-    adds = [
-        {"add": {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}}
-        for name in names
-    ]
-    for entry in adds:
-        if vector := vectors.get(entry["add"]["path"]):
-            entry["add"]["deletionVector"] = vector
+    adds = []
+    for name in names:
+        entry = {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}
+        vector = vectors.get(name)
+        adds.append({"add": {**entry, "deletionVector": vector} if vector else entry})
     write_actions(folder, 1, *adds)
     return folder
 
