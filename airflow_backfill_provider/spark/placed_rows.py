@@ -52,6 +52,12 @@ class Places:
         """Both names."""
         return self.file, self.row
 
+    @property
+    def schema(self) -> StructType:
+        """The table's columns, and those of the places."""
+        columns = StructType.fromJson({"type": "struct", "fields": [*self.table.fields]})
+        return columns.add(self.file, "string").add(self.row, "long")
+
 
 @dataclass(frozen=True, slots=True)
 class KnownRows:
@@ -87,13 +93,11 @@ class KnownTable:
     """
     A table as of a version, of which nothing is read yet.
 
-    :param schema: the table's columns.
     :param places: the columns that :meth:`of_units` adds for the places; ``None`` if rows cannot be replaced by them.
     """
 
     table: StampedTable
     version: int
-    schema: StructType
     places: Places | None
 
     @classmethod
@@ -101,10 +105,9 @@ class KnownTable:
         """Look at a table."""
         plain = plain_here(table.spark, table.path)
         if plain is None or not (plain.hides_rows and plain.is_flat):
-            return cls(table, version, table.read_at(version).schema, None)
-        schema = StructType.fromJson({"type": "struct", "fields": [*plain.fields]})
-        own = own_columns(schema.names)
-        return cls(table, version, schema, Places(own.named("file"), own.named("row"), plain))
+            return cls(table, version, None)
+        own = own_columns(field["name"] for field in plain.fields)
+        return cls(table, version, Places(own.named("file"), own.named("row"), plain))
 
     def of_units(self, units: TouchedUnits | None, within: Iterable[str] = ()) -> KnownRows:
         """
@@ -127,7 +130,8 @@ class KnownTable:
 
     def among(self, rows: DataFrame) -> KnownRows:
         """Return some of the table's rows."""
-        return KnownRows(rows, self.version, tuple(self.schema.names), self.places)
+        places = self.places.names if self.places else ()
+        return KnownRows(rows, self.version, tuple(name for name in rows.columns if name not in places), self.places)
 
     def _found(self, units: TouchedUnits, places: Places) -> DataFrame | None:
         """Find the rows without Spark; ``None`` if it has to find them."""
@@ -137,16 +141,14 @@ class KnownTable:
         found = rows_by_value(self.table.path, self.version, places.table, wanted, places.names)
         if found is None:
             return None
-        file, row = places.names
-        schema = StructType([*self.schema]).add(file, "string").add(row, "long")
         # Spark takes a batch without rows for the end.
-        return self.table.spark.createDataFrame(found.combine_chunks(), schema)
+        return self.table.spark.createDataFrame(found.combine_chunks(), places.schema)
 
     def _placed(self, rows: DataFrame, places: Places) -> DataFrame:
         number = rows.metadataColumn("_metadata").getField(ROW_INDEX)
         # Of the metadata only the number: a name there would be copied for each row of the table.
         named = F.input_file_name().alias(places.file)
-        return rows.select(*map(column, self.schema.names), named, number.alias(places.row))
+        return rows.select(*map(column, rows.columns), named, number.alias(places.row))
 
 
 def replace_placed(

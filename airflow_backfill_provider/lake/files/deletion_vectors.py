@@ -14,7 +14,7 @@ from airflow_backfill_provider.lake.files import roaring
 _NAMED_UUID, _IN_THE_LOG = "u", "i"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _UUID_DIGITS = 20
-MOST_HIDDEN = 1_000_000
+_MOST_HIDDEN = 1_000_000
 """The most hidden rows of a file that are read into memory."""
 
 _FORMAT = b"\x01"
@@ -50,6 +50,22 @@ def hidden_rows(table: Path, vector: Mapping[str, Any]) -> set[int]:
     if len(found) != vector["cardinality"]:
         raise ValueError(f"a deletion vector has {len(found)} rows, and the log says {vector['cardinality']}")
     return found
+
+
+def few_hidden_rows(table: Path, entry: Mapping[str, Any]) -> set[int]:
+    """
+    Return the numbers of the rows that a local table hides of a data file, if they are few.
+
+    :param entry: the file's entry in the log.
+    :raises ValueError: if they are many, or cannot be read.
+    :raises OSError: if they cannot be read.
+    """
+    vector = entry.get("deletionVector")
+    if not vector:
+        return set()
+    if vector["cardinality"] > _MOST_HIDDEN:
+        raise ValueError(f"a deletion vector of {vector['cardinality']} rows is not read into memory")
+    return hidden_rows(table, vector)
 
 
 def _stored(table: Path, vector: Mapping[str, Any]) -> bytes:

@@ -28,7 +28,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.lake.files.deletion_vectors import MOST_HIDDEN, hidden_rows, write_hidden_rows
+from airflow_backfill_provider.lake.files.deletion_vectors import few_hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, write_due_checkpoint
 from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, commit_path
@@ -153,10 +153,7 @@ def _touched(location: str, version: int, places: Mapping[str, set[int]]) -> lis
 def _with_hidden(table: Path, entry: Action, rows: set[int]) -> _File | None:
     try:
         total = json.loads(entry.get("stats") or "{}").get("numRecords")
-        vector = entry.get("deletionVector")
-        if vector and vector["cardinality"] > MOST_HIDDEN:
-            return None
-        before = hidden_rows(table, vector) if vector else set()
+        before = few_hidden_rows(table, entry)
     except (ValueError, OSError):
         return None
     if not isinstance(total, int) or max(rows, default=0) >= total or before & rows:

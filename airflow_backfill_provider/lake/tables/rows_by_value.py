@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_backfill_provider.lake.files.deletion_vectors import MOST_HIDDEN, hidden_rows
+from airflow_backfill_provider.lake.files.deletion_vectors import few_hidden_rows
 from airflow_backfill_provider.lake.files.own_files import lies_outside
 from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -171,22 +171,18 @@ class _Search:
 
     def found(self, files: Mapping[str, Action]) -> pa.Table:
         """Return the rows in some files, by their entries in the log."""
-        schema = self._placed_schema
+        file, row = self.places
+        schema = self.schema.append(pa.field(file, pa.string())).append(pa.field(row, pa.int64()))
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as readers:
             parts = readers.map(lambda file: [*self._in_file(*file)], files.items())
             return pa.concat_tables([schema.empty_table(), *itertools.chain.from_iterable(parts)])
-
-    @property
-    def _placed_schema(self) -> pa.Schema:
-        file, row = self.places
-        return self.schema.append(pa.field(file, pa.string())).append(pa.field(row, pa.int64()))
 
     def _in_file(self, path: str, entry: Action) -> Iterator[pa.Table]:
         """Yield rows of a file, with their places."""
         file, row = self.places
         for rows, numbers in self._shown_in(path, entry):
             placed = rows.append_column(file, pa.array([path] * len(rows), pa.string()))
-            part = placed.append_column(row, numbers).cast(self._placed_schema)
+            part = placed.append_column(row, numbers)
             self.found_bytes.add(part.nbytes)
             yield part
 
@@ -203,19 +199,11 @@ class _Search:
                 described = file.metadata.row_group(group)
                 if self.values.may_be_in(described):
                     for rows, numbers in self._in_group(file, group, first):
-                        hidden = self._hidden(entry) if hidden is None else hidden
+                        # To decode them takes time, so only of a file with wanted rows.
+                        hidden = few_hidden_rows(self.folder, entry) if hidden is None else hidden
                         shown = pa.array([number not in hidden for number in numbers.to_pylist()], pa.bool_())
                         yield rows.filter(shown), numbers.filter(shown)
                 first += described.num_rows
-
-    def _hidden(self, entry: Action) -> set[int]:
-        """Return the numbers of the hidden rows of a file; to decode them takes time."""
-        vector = entry.get("deletionVector")
-        if not vector:
-            return set()
-        if vector["cardinality"] > MOST_HIDDEN:
-            raise _LeftToSpark
-        return hidden_rows(self.folder, vector)
 
     def _in_group(self, file: StoredParquet, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
         size = _batch_size(file.metadata.row_group(group))

@@ -99,7 +99,8 @@ class RowWriter(ViewWriter):
             known = table_before(view.table, CHANGES, identity, barrier)
             if known is None:
                 return
-            if known.places and are_few(2 * measured.through, len(known.schema), 2 * measured.value_bytes):
+            places = known.places
+            if places and are_few(2 * measured.through, len(places.table.fields), 2 * measured.value_bytes):
                 self._replace_known(by_key, known, identity, barrier)
                 return
         apply = self._rewrite if is_hidden else self._merge

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from airflow_backfill_provider.lake.files import deletion_vectors
 from airflow_backfill_provider.lake.files.deletion_vectors import hidden_rows, write_hidden_rows
 from airflow_backfill_provider.lake.log.added_files import open_plain
 from airflow_backfill_provider.lake.log.arrow_types import arrow_schema
@@ -252,11 +253,11 @@ def test_hidden_rows_are_decoded_of_files_with_wanted_rows_alone(tmp_path, monke
         decoded.append(vector["cardinality"])
         return hidden_rows(table, vector)
 
-    monkeypatch.setattr(module, "hidden_rows", noted)
+    monkeypatch.setattr(deletion_vectors, "hidden_rows", noted)
     result = found(folder, pa.table({"n": [9]}))
     assert result is not None
     assert (result.num_rows, decoded) == (1, [1])
-    monkeypatch.setattr(module, "MOST_HIDDEN", 0)
+    monkeypatch.setattr(deletion_vectors, "_MOST_HIDDEN", 0)
     assert found(folder, pa.table({"n": [9]})) is None
 
 
