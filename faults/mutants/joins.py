@@ -7,7 +7,7 @@ from faults.mutants.mutant import Mutant
 
 _PACKAGE = "airflow_backfill_provider/shapes/joined"
 _REPLACED = f"{AFFECTED_LEADS}::test_the_units_of_affected_leads_and_no_others_have_to_be_replaced[few-query]"
-_IDENTIFIED = f"{AFFECTED_LEADS}::test_the_columns_of_keys_identify_each_row[query]"
+_IDENTIFIED = f"{AFFECTED_LEADS}::test_the_columns_of_keys_identify_each_row[few-query]"
 
 MUTANTS = (
     Mutant(
