@@ -60,7 +60,7 @@ def _changes(lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[st
         found = _measured(rows, kept_rows(resolve_doubtful(rows, found.net, end), kept))
     if found.measured.some_appeared:
         # No merge by the key finds a second row of it: a unit may have several.
-        require_single(rows, found.net, end)
+        require_single(rows, found.net, found.measured, end)
     return found
 
 

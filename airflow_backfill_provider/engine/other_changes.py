@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
-from airflow_backfill_provider.engine.single_keys import require_single_key
+from airflow_backfill_provider.engine.single_keys import require_single_key, require_single_key_at_end
 from airflow_backfill_provider.engine.tables import JobTables, OtherTable
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.several import QueryOverSeveral
@@ -51,8 +51,7 @@ def images_of_others(tables: JobTables, barrier: Barrier) -> Iterator[OtherChang
             # Before a window is looked at, a key may have come to be there again in any of them.
             is_first = not barrier.view_before
             if is_first and name in query.keyed:
-                window = barrier.window(name)
-                require_single_key(other.rows, other.rows.at(window.to_offset), expected=window.row_count)
+                require_single_key_at_end(other.rows, barrier.window(name))
             if name not in windows or (is_first and not tables.are_placed_beside_others):
                 continue
             images = kept_changes(_images(other, windows[name]), kept)

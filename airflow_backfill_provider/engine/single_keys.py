@@ -29,6 +29,16 @@ def require_single_key(rows: JobRows, found: DataFrame, *, expected: int) -> Non
         rows.measure_chunk(found, expected=expected)
 
 
+def require_single_key_at_end(rows: JobRows, window: UpstreamWindow) -> None:
+    """
+    Refuse an upstream of which several rows have one key as of the end of a window.
+
+    :raises DuplicateKeyError: if any have.
+    """
+    if not rows.reader.keys_are_unique:
+        rows.measure(window.to_offset, expected=window.row_count)
+
+
 def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
     """
     Refuse keys that are there several times as of the ends of the windows, of the upstreams that have changes.
@@ -38,7 +48,7 @@ def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
     query, changed = resolved_query_of(tables.settings), barrier.changed_others
     if not isinstance(query, QueryOverSeveral):
         if SHAPES.named(tables.settings.shape).has_keys and barrier.lead_has_changes:
-            _require_single_keys_of(tables.lead_rows, barrier.upstream)
+            require_single_key_at_end(tables.lead_rows, barrier.upstream)
         return
     relied_on = {name: other.rows for name, other in tables.others.items() if name in query.keyed and name in changed}
     if tables.writer.replaces_leads:
@@ -46,8 +56,4 @@ def require_single_keys(tables: JobTables, barrier: Barrier) -> None:
         if barrier.lead_has_changes:
             relied_on[tables.settings.definition.lead_name] = tables.lead_rows
     for name, rows in relied_on.items():
-        _require_single_keys_of(rows, barrier.window(name))
-
-
-def _require_single_keys_of(rows: JobRows, window: UpstreamWindow) -> None:
-    require_single_key(rows, rows.at(window.to_offset), expected=window.row_count)
+        require_single_key_at_end(rows, barrier.window(name))

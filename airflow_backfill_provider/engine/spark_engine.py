@@ -128,7 +128,7 @@ class SparkEngine:
                 begin = upstream.others[name].point.offset if name in upstream.others else offset
                 expected = other.source.row_count(begin)
                 if not other.rows.reader.keys_are_unique and expected <= CHECKED_AT_CREATION:
-                    other.rows.measure_chunk(other.rows.at(begin), expected=expected)
+                    other.rows.measure(begin, expected=expected)
 
     def view_columns(self, job: BackfillJob, upstream: ResolvedUpstream) -> tuple[ViewColumn, ...]:
         """

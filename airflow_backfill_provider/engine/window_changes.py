@@ -107,7 +107,7 @@ class WindowChanges:
             repairs = self.tables.settings.may_differ(barrier)
             must_be_single = repairs or self.rows.key_spans_vnodes or self.tables.writer.replaces_leads
             if self._measured.some_appeared and must_be_single and self._net is not None:
-                require_single(self.rows, self._net, barrier.upstream.to_offset)
+                require_single(self.rows, self._net, self._measured, barrier.upstream.to_offset)
         others = self.opened.enter_context(images_of_others(self.tables, barrier))
         self._images, self._other_rows = others.images, others.rows
         self._further = changes_of_leads(self.tables, barrier, self.opened)

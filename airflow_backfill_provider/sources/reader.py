@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from airflow_backfill_provider.core.scan.keys import KeyRange
+    from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
     from airflow_backfill_provider.core.scan.offset import Offset
     from airflow_backfill_provider.core.scan.splits import SplitRange
+    from airflow_backfill_provider.lake.tables.stored_keys import StoredKeys
 
 CHANGE_TYPE = "_change_type"
 """The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
@@ -83,6 +84,16 @@ class SourceReader(ABC):
         """
         del key, up_to
         return rows
+
+    def stored_keys(self, offset: Offset, order: KeyOrder) -> StoredKeys | None:
+        """
+        Return the keys of the same rows as :meth:`rows`, to be read without Spark.
+
+        :param order: the key's columns.
+        :returns: ``None``, the default, if Spark has to read them.
+        """
+        del offset, order
+        return None
 
     @abstractmethod
     def empty(self) -> DataFrame:

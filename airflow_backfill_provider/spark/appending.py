@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, add_files, open_plain
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable
 from airflow_backfill_provider.lake.log.uncommitted import LOG
+from airflow_backfill_provider.sources.shared.one_machine import runs_here
 from airflow_backfill_provider.spark.staged_files import StagedFiles
 
 
@@ -81,7 +82,7 @@ def plain_here(
 
     :param location: the table's canonical location.
     """
-    if not (is_local(location) and _runs_here(spark) and _may_write(location)):
+    if not (is_local(location) and runs_here(spark) and _may_write(location)):
         return None
     return open_plain(location, storage_options)
 
@@ -90,11 +91,6 @@ def _plain(rows: DataFrame, location: str, storage_options: Mapping[str, str] | 
     """Return the table if the rows' files can be added to it; ``None`` if Delta's writer has to append the rows."""
     table = plain_here(rows.sparkSession, location, storage_options)
     return table if table is not None and table.takes(rows.schema.jsonValue()["fields"]) else None
-
-
-def _runs_here(spark: SparkSession) -> bool:
-    """Return whether Spark's tasks run on the machine of its driver."""
-    return (spark.conf.get("spark.master", "") or "").startswith("local")
 
 
 def _may_write(location: str) -> bool:

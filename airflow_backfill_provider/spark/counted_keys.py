@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.sources.shared.by_key import column, has_several
+from airflow_backfill_provider.spark.key_numbers import distinct_values
 
 HASHES_IN_MEMORY = 25_000_000
 """The most key hashes, of eight bytes each, that are counted in the driver's memory; it needs three times as much."""
@@ -45,15 +44,7 @@ def counted_keys(rows: DataFrame, names: Sequence[str], *, expected: int) -> Cou
 def _count_in_driver(hashes: DataFrame) -> tuple[int, int]:
     """Return the number of rows and of distinct ones, counted in the driver's memory; cheaper than a shuffle."""
     values = hashes.toArrow().column(0).to_numpy()
-    # Two halves, because Spark leaves the cores idle by now.
-    with ThreadPoolExecutor(max_workers=2) as sorters:
-        return len(values), sum(sorters.map(_distinct, (values[values < 0], values[values >= 0])))
-
-
-def _distinct(values: Any) -> int:
-    """Return the number of distinct values. A hash table of so many would need ten times the memory of sorting them."""
-    values.sort()
-    return min(len(values), 1) + int((values[1:] != values[:-1]).sum())
+    return len(values), distinct_values(values)
 
 
 def _count_on_spark(hashes: DataFrame) -> tuple[int, int]:

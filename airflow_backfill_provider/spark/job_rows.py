@@ -24,10 +24,12 @@ from airflow_backfill_provider.core.scan.keys import EVERYTHING, KeyField, KeyOr
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.scan import with_key
 from airflow_backfill_provider.core.scan.splits import SplitRange
+from airflow_backfill_provider.lake.tables.stored_keys import StoredKeys
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column, has_several
 from airflow_backfill_provider.spark.counted_keys import counted_keys
 from airflow_backfill_provider.spark.created_types import as_created
+from airflow_backfill_provider.spark.key_numbers import count_if_single
 from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping, without_pushdown
 from airflow_backfill_provider.spark.row_units import RowUnits, with_units
 
@@ -329,6 +331,21 @@ class JobRows:
 
     def _hashed(self, values: Iterable[Column]) -> Column:
         return F.pmod(F.hash(*values), F.lit(self.vnode_count))
+
+    def stored_keys(self, offset: Offset) -> StoredKeys | None:
+        """Return the keys of all rows as of an offset, to be read without Spark; ``None`` if Spark has to read them."""
+        is_whole = not self.is_restricted and self.keys == EVERYTHING and self.units is None
+        return self.reader.stored_keys(offset, self.key) if is_whole else None
+
+    def measure(self, offset: Offset, *, expected: int) -> int:
+        """
+        Count all rows as of an offset, and refuse a key that several have; see :meth:`measure_chunk`.
+
+        :param expected: the estimated number of rows.
+        """
+        stored = self.stored_keys(offset)
+        rows = None if stored is None else count_if_single(stored)
+        return self.measure_chunk(self.at(offset), expected=expected) if rows is None else rows
 
     def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:
         """

@@ -18,8 +18,9 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources.shared.balanced import sum_of
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows, literal
+from airflow_backfill_provider.spark.key_numbers import are_single
 from airflow_backfill_provider.spark.predicates import without_data_skipping
-from airflow_backfill_provider.spark.small_changes import bytes_of
+from airflow_backfill_provider.spark.small_changes import are_few, bytes_of
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
 _UPSERTS = ("insert", "update_postimage")
@@ -316,13 +317,14 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
     )
 
 
-def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
+def require_single(rows: JobRows, net: DataFrame, measured: MeasuredChanges, offset: Offset) -> None:
     """
     Refuse net changes if several rows of the upstream have a key that appeared in them.
 
     A merge detects that only if the view already has the key, in the same vnode.
 
     :param net: net changes.
+    :param measured: their number.
     :param offset: the window's end.
     :raises DuplicateKeyError: if the key does not identify the rows.
     """
@@ -330,6 +332,10 @@ def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
         return
     names, own = rows.key.names, rows.own
     appeared = net.filter(F.col(own.is_upsert) & F.col(own.appeared)).select(*map(column, names))
+    may_be_held = are_few(measured.through + measured.held_back, len(names), measured.key_bytes)
+    stored = rows.stored_keys(offset) if may_be_held else None
+    if stored is not None and are_single(stored, appeared.toArrow()):
+        return
     keys = TouchedUnits.of(appeared, names)
     if not keys.number:
         return

@@ -55,6 +55,7 @@ from faults.mutants import (
     snapshot,
     spark,
     state,
+    stored_keys,
     strategies,
     succession,
     unions,
@@ -87,6 +88,7 @@ MUTANTS = (
     *cut_over.MUTANTS,
     *appends.MUTANTS,
     *placed_rows.MUTANTS,
+    *stored_keys.MUTANTS,
     *chains.MUTANTS,
     *several.MUTANTS,
     *spark.MUTANTS,
@@ -204,4 +206,5 @@ CAMPAIGN = Campaign(
     full=len(CASES),
     checks="tests",
     stage=lambda: nullcontext(play),
+    processes=2,
 )

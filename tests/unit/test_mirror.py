@@ -141,6 +141,7 @@ WITHOUT = {
     "spark/row_account.py": on_spark("test_suspect_statistics"),
     "spark/row_hash.py": on_spark("test_verification"),
     "spark/counted_keys.py": on_spark("test_duplicate_keys"),
+    "sources/shared/one_machine.py": on_spark("test_duplicate_keys"),
     "spark/row_units.py": on_spark("test_unit_arrangement"),
     "spark/unit_places.py": on_spark("test_joined_unit_arrangement"),
     "spark/shallow_rows.py": on_spark("test_warm_engine"),

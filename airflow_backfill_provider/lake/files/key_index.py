@@ -127,6 +127,18 @@ def arrow_type(field: KeyField) -> pa.DataType:
     }[field.type]
 
 
+def shown_keys(keys: pa.Table, mask: pa.Array | None) -> pa.Table:
+    """
+    Return the keys of a file's rows that a deletion vector does not hide.
+
+    :param mask: says for each row whether it is shown, and rows after its end are; ``None`` if no row is hidden.
+    """
+    if mask is None:
+        return keys
+    after = max(keys.num_rows - len(mask), 0)
+    return keys.filter(pa.concat_arrays([mask.slice(0, keys.num_rows), pa.array([True] * after, pa.bool_())]))
+
+
 def keys_within(keys: pa.Table, order: KeyOrder, within: KeyRange) -> pa.Table:
     """Return the keys that lie in a range."""
     if within.after is not None:

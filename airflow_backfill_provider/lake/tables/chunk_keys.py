@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder, KeyRange, Position
-from airflow_backfill_provider.lake.files.key_index import keys_within, nth_key
+from airflow_backfill_provider.lake.files.key_index import keys_within, nth_key, shown_keys
 from airflow_backfill_provider.lake.files.vnode_hash import vnodes_of
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
 
@@ -182,11 +182,7 @@ class ChunkKeys:
         return self._known[file.path]
 
     def _live(self, file: FileStatistics, rows: pa.Table) -> pa.Table:
-        mask = (self._masks or {}).get(file.path) if file.hidden_rows or not file.is_exact else None
-        if mask is None:
-            return rows
-        after = max(rows.num_rows - len(mask), 0)
-        return rows.filter(pa.concat_arrays([mask.slice(0, rows.num_rows), pa.array([True] * after, pa.bool_())]))
+        return shown_keys(rows, (self._masks or {}).get(file.path) if file.hidden_rows or not file.is_exact else None)
 
     @cached_property
     def _masks(self) -> dict[str, pa.Array] | None:

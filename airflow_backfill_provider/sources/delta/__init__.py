@@ -32,4 +32,4 @@ class Delta(SourceKind[DeltaUpstream, "DeltaSource"]):
         """Return the reader of versions and of the change data feed."""
         from airflow_backfill_provider.sources.delta.reader import DeltaReader
 
-        return DeltaReader(spark, source.location, source.empty_is_null, source.hides_rows)
+        return DeltaReader(spark, source.location, source.empty_is_null, source.files_at)

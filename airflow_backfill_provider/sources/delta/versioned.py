@@ -146,7 +146,3 @@ class VersionedSource(Source):
     def empty_is_null(self, offset: Offset) -> Sequence[str]:
         """Return the partition columns of a version of which Spark reads an empty value in the log as a value."""
         return self.history.empty_is_null(offset)
-
-    def hides_rows(self, offset: Offset) -> bool:
-        """Return whether deletion vectors may hide rows of a version."""
-        return self.files_at(offset).may_hide_rows

@@ -32,7 +32,7 @@ class EventTableReader(SourceReader):
     def __init__(self, spark: SparkSession, source: EventTableSource) -> None:
         self.spark = spark
         self.source = source
-        self.stored = DeltaReader(spark, source.location, source.empty_is_null, source.hides_rows)
+        self.stored = DeltaReader(spark, source.location, source.empty_is_null, source.files_at)
 
     @cached_property
     @abstractmethod

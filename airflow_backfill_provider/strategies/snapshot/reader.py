@@ -195,7 +195,7 @@ class SnapshotReader(HistoryReader):
 
 def _measured(rows: JobRows, source: Source, offset: Offset) -> int:
     """Return the number of all of a job's rows of an upstream; refuse a key that several have."""
-    return rows.measure_chunk(rows.at(offset), expected=source.row_count(offset))
+    return rows.measure(offset, expected=source.row_count(offset))
 
 
 def _by_files(covered: KeyRange) -> KeyRange:

@@ -7,6 +7,7 @@ import pytest
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.engine import spark_engine
 from airflow_backfill_provider.spark import counted_keys
+from airflow_backfill_provider.spark.job_rows import JobRows
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.refusals import assert_nothing_written
 from tests.variants import mostly_exhaustive
@@ -69,6 +70,20 @@ def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(number
         numbers.run(barrier)
     assert numbers.view().count() == 5
     assert set(numbers.view_events(after=version)) == {"given_up"}
+
+
+def test_numbers_that_are_no_duplicates_are_found_without_spark(
+    numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers.create(strategy="snapshot", query="SELECT name, count(*) AS articles FROM upstream GROUP BY name")
+    for asked in ("measure_chunk", "has_several"):
+        monkeypatch.setattr(JobRows, asked, lambda *_, **__: pytest.fail("Spark was asked"))
+    numbers.sql("DELETE FROM {upstream} WHERE id = 4")
+    numbers.finish()
+    numbers.sql("INSERT INTO {upstream} VALUES (4, 'again', 0)")
+    numbers.epoch()
+    monkeypatch.undo()
+    numbers.assert_truth()
 
 
 DUPLICATES = {

@@ -52,7 +52,7 @@ def test_only_the_numbers_of_rows_are_read_of_a_files_metadata(
     spark: SparkSession, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = DeltaSource(table)
-    reader = DeltaReader(spark, table, hides_rows=source.hides_rows)
+    reader = DeltaReader(spark, table, files_at=source.files_at)
     for version, present in ((2, range(10)), (3, [1, 2, 3, 5, 6, 7, 8, 9]), (4, [1, 2, 3, 6, 8, 9])):
         for rows in (rows_at(spark, table, version), reader.rows(Offset(version))):
             assert ids(rows) == [*present]
@@ -68,7 +68,7 @@ def test_a_table_without_deletion_vectors_is_read_as_it_is(
     path = str(lake / "plain")
     spark.range(3).write.format("delta").option("delta.enableDeletionVectors", "false").save(path)
     source = DeltaSource(path)
-    for rows in (rows_at(spark, path, 0), DeltaReader(spark, path, hides_rows=source.hides_rows).rows(Offset(0))):
+    for rows in (rows_at(spark, path, 0), DeltaReader(spark, path, files_at=source.files_at).rows(Offset(0))):
         assert ids(rows) == [0, 1, 2]
         assert "row_index" not in plan_of(rows, capsys)
 
