@@ -13,7 +13,7 @@ from airflow_backfill_provider.cli.rebuilding import jobs_downstream
 from airflow_backfill_provider.core.status.change_text import WAITS_LINE, done_line, downstream_line, missed_line
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.changed_columns import columns_missed_by
-from airflow_backfill_provider.jobs.changed_query import ProposedChange, change_query, may_change, propose_change
+from airflow_backfill_provider.jobs.changed_query import ProposedChange, make_change, may_change, propose_change
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.engine.spark_engine import SparkEngine
@@ -65,14 +65,14 @@ def propose(file: Path, backfill: Backfill) -> ProposedChange:
 
 def change_job(file: Path, backfill: Backfill, proposed: ProposedChange, *, engine: Callable[[], SparkEngine]) -> None:
     """
-    Make the change; print what happens next, and which jobs downstream use a column that goes or gets another type.
+    Make the change that was printed; print what happens next, and which jobs downstream use a column that goes or gets another type.
 
     :param file: the job's file; those of the jobs downstream lie beside it.
     :raises InvalidJobError: if only a rebuild can make it.
-    :raises BackfillError: as :func:`~airflow_backfill_provider.jobs.changed_query.change_query`.
+    :raises BackfillError: as :func:`~airflow_backfill_provider.jobs.changed_query.make_change`.
     """
-    settings = change_query(
-        backfill.job, store=backfill.store, upstream=backfill.upstream, engine=engine, requested_by=user()
+    settings = make_change(
+        proposed, store=backfill.store, upstream=backfill.upstream, engine=engine, requested_by=user()
     )
     columns = None
     if settings.proposed is not None:
