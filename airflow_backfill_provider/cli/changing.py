@@ -65,7 +65,9 @@ def propose(file: Path, backfill: Backfill) -> ProposedChange:
 
 def change_job(file: Path, backfill: Backfill, proposed: ProposedChange, *, engine: Callable[[], SparkEngine]) -> None:
     """
-    Make the change that was printed; print what happens next, and which jobs downstream use a column that goes or gets another type.
+    Make the change that was printed.
+
+    Prints what happens next, and which jobs downstream use a column that goes or gets another type.
 
     :param file: the job's file; those of the jobs downstream lie beside it.
     :raises InvalidJobError: if only a rebuild can make it.

@@ -14,12 +14,16 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.status.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.comparison import compare
 from airflow_backfill_provider.engine.tables import TableOpener
+from airflow_backfill_provider.lake.log.schemas import TableSchema
 from airflow_backfill_provider.spark.counted_keys import counted_keys
 from airflow_backfill_provider.spark.job_rows import JobRows
+from airflow_backfill_provider.spark.key_numbers import count_if_single
+from airflow_backfill_provider.spark.table_rows import stored_keys_at
 
 _OF_PACKAGE = "__"
 """How the names of hidden columns begin."""
@@ -59,7 +63,7 @@ def compare_adopted(
     compared = [compare(sides, vnodes) for vnodes in pinned.steps]
     # Vnodes have about as many rows each.
     found, vnodes = sum(step.found_rows for step in compared), sum(step.last - step.first + 1 for step in compared)
-    _require_distinct(table, sides.key, location, expected=found * job.vnode_count // vnodes)
+    _require_distinct(sides, table, expected=found * job.vnode_count // vnodes)
     return compared
 
 
@@ -90,10 +94,17 @@ def _require_columns(expected: StructType, found: StructType, location: str) -> 
         )
 
 
-def _require_distinct(table: DataFrame, key: Sequence[str], location: str, *, expected: int) -> None:
+def _require_distinct(sides: ComparedSides, table: DataFrame, *, expected: int) -> None:
     """Refuse a table in which several rows have one key of the view."""
-    if key and counted_keys(table, key, expected=expected).repeats:
+    if not sides.key:
+        return
+    types = TableSchema.of(table.schema.json()).types
+    key = KeyOrder(tuple(KeyField(name=name, type=types[name]) for name in sides.key))
+    stored = stored_keys_at(sides.spark, sides.location, sides.pinned.view_version, key)
+    if stored is not None and count_if_single(stored) is not None:
+        return
+    if counted_keys(table, sides.key, expected=expected).repeats:
         raise MaterializedViewError(
-            f"backfill_from: {location} has several rows with the same {', '.join(key)}, which is the view's key; "
-            "remove the repeated rows, or correct upstream.key"
+            f"backfill_from: {sides.location} has several rows with the same {', '.join(sides.key)}, which is the "
+            "view's key; remove the repeated rows, or correct upstream.key"
         )

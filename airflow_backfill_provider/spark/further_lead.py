@@ -39,6 +39,10 @@ class RowCounter:
         """Remember the number of all of the job's rows as of an offset, which was counted without skipping any file."""
         self._counts = {(offset, (EVERYTHING,)): rows}
 
+    def forget(self) -> None:
+        """Forget what was counted and learned, so that it is counted again."""
+        self._counts = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherLead:

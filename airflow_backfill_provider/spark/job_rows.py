@@ -337,14 +337,18 @@ class JobRows:
         is_whole = not self.is_restricted and self.keys == EVERYTHING and self.units is None
         return self.reader.stored_keys(offset, self.key) if is_whole else None
 
+    def count_of_single_keys(self, offset: Offset) -> int | None:
+        """Count all rows as of an offset without Spark; ``None`` if that is impossible, or a key may be there twice."""
+        stored = self.stored_keys(offset)
+        return None if stored is None else count_if_single(stored)
+
     def measure(self, offset: Offset, *, expected: int) -> int:
         """
         Count all rows as of an offset, and refuse a key that several have; see :meth:`measure_chunk`.
 
         :param expected: the estimated number of rows.
         """
-        stored = self.stored_keys(offset)
-        rows = None if stored is None else count_if_single(stored)
+        rows = self.count_of_single_keys(offset)
         return self.measure_chunk(self.at(offset), expected=expected) if rows is None else rows
 
     def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:

@@ -76,6 +76,10 @@ class RowAccount:
             return rows_present
         counted = self._count_of_all(barrier, offset, ranges)
         if counted != rows_present:
+            # What was learned may come from another reader, and only what Spark counts is held against what it read.
+            self._forget()
+            counted = self._count_of_all(barrier, offset, ranges)
+        if counted != rows_present:
             raise self._missing(barrier, offset, rows_present, counted)
         return rows_present
 
@@ -122,6 +126,11 @@ class RowAccount:
     def learn(self, offset: Offset, rows: int) -> None:
         """Remember the number of all of the job's rows as of an offset, which was counted without skipping any file."""
         self._counter.learn(offset, rows)
+
+    def _forget(self) -> None:
+        """Forget what was counted and learned."""
+        for counter in (self._counter, *(lead.counter for lead in self._further.values())):
+            counter.forget()
 
     def _is_plausible(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange], rows: int) -> bool:
         """Return whether a number of rows agrees with the upstream's, so that it need not be counted again."""

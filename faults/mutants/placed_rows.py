@@ -98,8 +98,8 @@ MUTANTS = (
         breaks="A group that has the country of one touched group and the day of another one is removed.",
         invariant="I1",
         file=_BY_VALUE,
-        old="code = pc.index_in(_combined(code, rows.column(name).cast(known.type), known), wanted)",
-        new="code = _combined(code, rows.column(name).cast(known.type), known)",
+        old="code = pc.index_in(_combined(code, column, known), wanted)",
+        new="code = _combined(code, column, known)",
         killers=(_FOUND,),
     ),
     Mutant(

@@ -85,7 +85,8 @@ class _Values:
     Wanted values.
 
     :param sets: for each column its values, each once.
-    :param codes: which combinations of these are wanted, as numbers; see :func:`_combined`.
+    :param codes: for each column but the first, which combinations of values up to it are wanted, as numbers; see
+        :func:`_combined`.
     :param bounds: the least and the greatest value of some of the columns that are never null.
     """
 
@@ -105,19 +106,20 @@ class _Values:
             for found in [pc.min_max(wanted.column(name)).as_py()]
         }
         codes: list[pa.Array] = []
-        code = None
-        for column, known in zip(wanted.columns, sets, strict=True):
-            code = _combined(code, column, known)
-            codes.append(pc.unique(code))
-            code = pc.index_in(code, codes[-1])
+        code = pc.index_in(wanted.column(0), sets[0])
+        for column, known in zip(wanted.columns[1:], sets[1:], strict=True):
+            combined = _combined(code, column, known)
+            codes.append(pc.unique(combined))
+            code = pc.index_in(combined, codes[-1])
         return cls(names, sets, tuple(codes), bounds)
 
     def mask(self, rows: pa.RecordBatch) -> pa.Array:
         """Return for each row whether it has wanted values."""
-        code = None
-        for name, known, wanted in zip(self.names, self.sets, self.codes, strict=True):
-            # A value that is not wanted has no number, and a combination with it has none either.
-            code = pc.index_in(_combined(code, rows.column(name).cast(known.type), known), wanted)
+        first, *others = [rows.column(name).cast(known.type) for name, known in zip(self.names, self.sets, strict=True)]
+        # A value that is not wanted has no number, and a combination with it has none either.
+        code = pc.index_in(first, self.sets[0])
+        for column, known, wanted in zip(others, self.sets[1:], self.codes, strict=True):
+            code = pc.index_in(_combined(code, column, known), wanted)
         return pc.is_valid(code)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
@@ -132,10 +134,9 @@ class _Values:
         return True
 
 
-def _combined(code: pa.Array | None, column: pa.Array, known: pa.Array) -> pa.Array:
+def _combined(code: pa.Array, column: pa.Array, known: pa.Array) -> pa.Array:
     """Return the number of a combination of values, from that of its first ones and its last value."""
-    number = pc.index_in(column, known).cast(pa.int64())
-    return number if code is None else pc.add(pc.multiply(code.cast(pa.int64()), len(known)), number)
+    return pc.add(pc.multiply(code.cast(pa.int64()), len(known)), pc.index_in(column, known).cast(pa.int64()))
 
 
 class _Bytes:

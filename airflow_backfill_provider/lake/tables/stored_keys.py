@@ -16,13 +16,15 @@ from typing import TypeVar
 import pyarrow as pa
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.scan.keys import KeyKind, KeyOrder
+from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.lake.files.key_index import shown_keys
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
 
 MOST_ROWS = 25_000_000
 """The most rows whose keys are read: eight bytes for each column of one, and a few copies of these."""
 
+
+_NUMBERS = frozenset({"byte", "integer", "long", "short"})
 
 Seen = TypeVar("Seen")
 
@@ -42,7 +44,7 @@ class StoredKeys:
     @classmethod
     def of(cls, files: DataFiles, order: KeyOrder) -> StoredKeys | None:
         """Return the keys of a version; ``None`` if Spark has to read them."""
-        are_numbers = all(field.kind is KeyKind.INTEGER for field in order.fields)
+        are_numbers = all(field.type in _NUMBERS for field in order.fields)
         if not (are_numbers and files.row_count() <= MOST_ROWS):
             return None
         return cls(files, order)

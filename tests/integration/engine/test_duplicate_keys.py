@@ -10,7 +10,7 @@ from airflow_backfill_provider.spark import counted_keys
 from airflow_backfill_provider.spark.job_rows import JobRows
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.integration.engine.refusals import assert_nothing_written
-from tests.variants import mostly_exhaustive
+from tests.variants import exhaustive, mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -84,6 +84,16 @@ def test_numbers_that_are_no_duplicates_are_found_without_spark(
     numbers.epoch()
     monkeypatch.undo()
     numbers.assert_truth()
+
+
+@pytest.mark.parametrize("strategy", ["snapshot", exhaustive("no_shuffle")])
+def test_spark_has_the_last_word_on_the_number_of_rows(
+    numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    monkeypatch.setattr(JobRows, "count_of_single_keys", lambda *_: 8)
+    numbers.create(strategy=strategy)
+    numbers.finish()
+    assert numbers.view().count() == 9
 
 
 DUPLICATES = {
