@@ -31,6 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the seed of all cases (default 1)")
     parser.add_argument("--case", type=int, help="play only this case")
     parser.add_argument("--cases", type=int, help="play this number of cases")
+    parser.add_argument("--first", type=int, default=0, help="the first of these cases (default 0)")
     parser.add_argument(
         "--go-on", action="store_true", help="keep the cases of the last run with this seed, and play the rest"
     )
@@ -43,10 +44,10 @@ def main(arguments: list[str]) -> int:
     wrong = 0
     for name in asked.campaigns or CAMPAIGNS:
         found = CAMPAIGNS[name]()
-        size = asked.cases or (found.full if asked.full else found.quick)
+        end = asked.first + asked.cases if asked.cases else found.full if asked.full else found.quick
         before = campaign.played(name, asked.seed) if asked.go_on else []
         known = {line["case"] for line in before}
-        cases = range(size) if asked.case is None else [asked.case]
+        cases = range(asked.first, end) if asked.case is None else [asked.case]
         tally = campaign.run(
             found,
             seed=asked.seed,

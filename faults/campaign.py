@@ -14,9 +14,9 @@ import json
 import random
 import time
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -202,14 +202,15 @@ def _side_by_side(
     processes: ProcessPoolExecutor, play: Callable[[int], Played], most: int, cases: Iterator[int]
 ) -> Iterator[Played]:
     """
-    Let processes play cases.
+    Let processes play cases, and yield these as they end.
 
     :param most: how many cases are handed out at a time; enough to keep all processes busy.
     """
-    handed_out = deque(processes.submit(play, case) for case in itertools.islice(cases, most))
+    handed_out = {processes.submit(play, case) for case in itertools.islice(cases, most)}
     while handed_out:
-        yield handed_out.popleft().result()
-        handed_out.extend(processes.submit(play, case) for case in itertools.islice(cases, 1))
+        ended, handed_out = wait(handed_out, return_when=FIRST_COMPLETED)
+        handed_out |= {processes.submit(play, case) for case in itertools.islice(cases, len(ended))}
+        yield from (future.result() for future in ended)
 
 
 _stages = ExitStack()

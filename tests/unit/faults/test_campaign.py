@@ -98,9 +98,16 @@ def test_what_was_played_is_left_out_on_the_command_line(monkeypatch):
     drawn = []
     made = campaign_of(lambda case, _: drawn.append(case) or Outcome())
     monkeypatch.setitem(CAMPAIGNS, "made-up", lambda: made)
-    for arguments in (["--case", "1"], ["--go-on"], ["--go-on"], []):
+    for arguments in (
+        ["--case", "1"],
+        ["--go-on"],
+        ["--go-on"],
+        [],
+        ["--first", "1", "--cases", "1"],
+        ["--first", "2"],
+    ):
         assert __main__.main(["made-up", *arguments]) == 0
-    assert drawn == [1, 0, 2, 0, 1, 2]
+    assert drawn == [1, 0, 2, 0, 1, 2, 1, 2]
 
 
 def test_a_table_has_the_newest_run_of_each_campaign():
