@@ -70,6 +70,7 @@ def test_branches_may_be_joins_and_share_tables(shops: Shops) -> None:
         "UPDATE {customers} SET name = 'renamed' WHERE id = 1",
         "DELETE FROM {customers} WHERE id = 2",
         "UPDATE {berlin} SET amount = 6 WHERE id = 1",
+        "UPDATE {berlin} SET amount = amount + 1 WHERE amount > 6",
         "DELETE FROM {online} WHERE code = 'o3'",
         "INSERT INTO {online} VALUES ('o300', NULL, 3)",
     )
