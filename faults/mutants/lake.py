@@ -29,8 +29,8 @@ MUTANTS = (
         breaks="Keys of rows that a deletion vector hides are read.",
         invariant="I4",
         file="airflow_backfill_provider/lake/tables/chunk_keys.py",
-        old="mask = (self._masks or {}).get(file.path) if file.hidden_rows or not file.is_exact else None",
-        new="mask = None",
+        old="(self._masks or {}).get(file.path) if file.hidden_rows or not file.is_exact else None",
+        new="None",
         killers=(f"{CHUNK_PLAN}::test_rows_that_deletion_vectors_hide_are_not_planned_for",),
     ),
     Mutant(

@@ -39,6 +39,10 @@ _MOST_ROWS, _LEAST_ROWS = 64 * 1024, 256
 _BATCH_BYTES = 16 * 1024 * 1024
 """How many rows are read at once, and about how many bytes: texts may be long."""
 
+_FIXED = frozenset({"boolean", "byte", "date", "integer", "long", "short", "timestamp", "timestamp_ntz"})
+_MOST_FIXED_ROWS = 1024 * 1024
+"""How many rows of short values are looked at together: Arrow hashes all wanted values anew each time."""
+
 _INEXACT = frozenset({"float", "double"})
 """Types of which Spark takes different values for equal: 0.0 and -0.0."""
 
@@ -208,7 +212,9 @@ class _Search:
 
     def _in_group(self, file: StoredParquet, group: int, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
         size = _batch_size(file.metadata.row_group(group))
-        masks = [self.values.mask(batch) for batch in file.batches(size, group, self.values.names)]
+        are_short = _FIXED.issuperset(self.kinds[name] for name in self.values.names)
+        looked_at = file.batches(_MOST_FIXED_ROWS if are_short else size, group, self.values.names)
+        masks = [self.values.mask(batch) for batch in looked_at]
         if not any(pc.any(mask).as_py() for mask in masks):
             return
         mask, begin = pa.chunked_array(masks), 0

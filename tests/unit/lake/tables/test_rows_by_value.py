@@ -151,9 +151,11 @@ def test_few_long_texts_are_read_at_once(tmp_path, monkeypatch):
         return iter_batches(self, size, **reading)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
-    result = found(folder, pa.table({"n": [0, 8]}))
-    assert result is not None
-    assert (result["shop"].to_pylist(), sizes) == ([texts[0], texts[8]], [3, 3])
+    for wanted, looked_at in ({"n": [0, 8]}, module._MOST_FIXED_ROWS), ({"shop": [texts[0], texts[8]]}, 3):
+        sizes.clear()
+        result = found(folder, pa.table(wanted))
+        assert result is not None
+        assert (result["shop"].to_pylist(), sizes) == ([texts[0], texts[8]], [looked_at, 3])
 
 
 @pytest.mark.parametrize("name", ["mean", "ratio"])
