@@ -213,7 +213,6 @@ WITHOUT = {
     "sources/debezium/snapshot_table.py": on_postgres("test_debezium"),
     "sources/debezium/source.py": on_spark("test_debezium"),
     "sources/delta/versioned.py": Untested("it asks the history", "tests/unit/sources/delta/test_history.py"),
-    "sources/delta/reader.py": on_spark("test_net_changes"),
     "sources/event_table/changes.py": on_spark("test_debezium_changes"),
     "sources/event_table/events.py": on_spark("test_upserts"),
     "sources/event_table/reader.py": on_spark("test_upserts"),
