@@ -14,6 +14,7 @@ from docs.generated import refilled
 from faults import mutants, report
 from faults.campaign import WrongError
 from faults.mutants import CASES, MUTANTS, QUICK, ROOT
+from faults.mutants.__main__ import chosen, main
 from faults.mutants.mutant import Mutant
 
 FAILED, PASSED, NOT_COLLECTED = 1, 0, 2
@@ -48,6 +49,17 @@ def test_each_mutant_is_found_by_make_test():
     done = subprocess.run([*command, *killers], cwd=ROOT, capture_output=True, text=True, check=False)
     played = {line.partition("[")[0] for line in done.stdout.splitlines()} | {*done.stdout.splitlines()}
     assert killers - played == set(), done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_mutants_are_chosen_by_their_names_and_by_the_tests_that_find_them(capsys):
+    (number,) = chosen(["begin-included"])
+    case = CASES[number]
+    assert case.mutant
+    assert case.mutant.name == "begin-included"
+    assert number in chosen([case.killers[0]])
+    assert {number} < {*chosen([case.killers[0].partition("::")[0]])}
+    assert main(["nobody"]) == 2
+    assert "no mutant has one of these names" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("old", ["return", "nowhere"])
