@@ -15,11 +15,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from airflow_backfill_provider.core.epoch.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.log.added_files import AppendTransaction, add_files, open_plain
 from airflow_backfill_provider.lake.log.plain_tables import PlainTable
 from airflow_backfill_provider.lake.log.uncommitted import LOG
-from airflow_backfill_provider.sources.shared.one_machine import runs_here
+from airflow_backfill_provider.sources.shared.one_machine import lies_here
 from airflow_backfill_provider.spark.staged_files import StagedFiles
 
 
@@ -82,7 +81,7 @@ def plain_here(
 
     :param location: the table's canonical location.
     """
-    if not (is_local(location) and runs_here(spark) and _may_write(location)):
+    if not (lies_here(spark, location) and _may_write(location)):
         return None
     return open_plain(location, storage_options)
 

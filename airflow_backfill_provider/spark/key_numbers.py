@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +24,7 @@ _FACTOR = np.int64(-7046029254386353131)
 """An odd number by which others become ones far from each other, so that half of them are negative."""
 
 _NULL = 6148914691236517205
+"""The number of a null."""
 
 
 def count_if_single(keys: StoredKeys) -> int | None:
@@ -65,11 +67,8 @@ def _distinct(values: Numbers) -> int:
 
 def _numbers(keys: pa.Table) -> Numbers:
     """Return a number for each key."""
-    found: Numbers | None = None
-    for column in keys.columns:
-        part = column.cast(pa.int64()).fill_null(_NULL).to_numpy()
-        found = part if found is None else found * _FACTOR + part
-    return np.zeros(keys.num_rows, np.int64) if found is None else found
+    columns = (column.cast(pa.int64()).fill_null(_NULL).to_numpy() for column in keys.columns)
+    return reduce(lambda numbers, values: numbers * _FACTOR + values, columns)
 
 
 def _among(values: Numbers, known: Numbers) -> Numbers:

@@ -8,13 +8,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
 from airflow_backfill_provider.lake.tables.stored_keys import StoredKeys
 from airflow_backfill_provider.lake.tables.table_properties import table_properties
 from airflow_backfill_provider.sources.shared.hidden_rows import without_file_metadata
-from airflow_backfill_provider.sources.shared.one_machine import runs_here
+from airflow_backfill_provider.sources.shared.one_machine import lies_here
 
 
 def rows_at(
@@ -31,7 +30,7 @@ def rows_at(
 
 def stored_keys_at(spark: SparkSession, location: str, version: int, key: KeyOrder) -> StoredKeys | None:
     """Return values of some columns in all rows of a version, read without Spark; ``None`` if Spark has to."""
-    if not (is_local(location) and runs_here(spark)):
+    if not lies_here(spark, location):
         return None
     try:
         files = DataFiles(DeltaTable(location, version=version), location, {})

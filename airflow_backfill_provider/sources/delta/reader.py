@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
@@ -16,7 +15,7 @@ from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.hidden_rows import without_file_metadata
-from airflow_backfill_provider.sources.shared.one_machine import runs_here
+from airflow_backfill_provider.sources.shared.one_machine import lies_here
 
 
 def _none(offset: Offset) -> Sequence[str]:
@@ -54,7 +53,7 @@ class DeltaReader(SourceReader):
 
     def stored_keys(self, offset: Offset, order: KeyOrder) -> StoredKeys | None:
         """Return the keys of a version's rows, if Spark itself would read them on this machine, from its own disk."""
-        if self._files_at is None or not (is_local(self._path) and runs_here(self._spark)):
+        if self._files_at is None or not lies_here(self._spark, self._path):
             return None
         return StoredKeys.of(self._files_at(offset), order)
 
