@@ -39,7 +39,7 @@ def row_hashes(fields: Sequence[StructField], prefix: str = "") -> tuple[Column,
     """
     Return two independent 64-bit hashes of a row with these columns, none of them null.
 
-    :param fields: the columns.
+    :param fields: the columns; without any, all rows have the same hashes.
     :param prefix: SQL that comes before the name of each column.
     """
     first, second = _SALTS
@@ -81,7 +81,8 @@ def exact(value: str, kind: DataType) -> str:
 def _salted(salt: str, fields: Sequence[StructField], prefix: str) -> str:
     # The hash of a struct is that of its fields one after the other, but Spark makes an object of each struct.
     parts = (_exact(f"{prefix}{quote(field.name)}", field.dataType, 0) for field in fields)
-    return f"xxhash64('{salt}', {', '.join(itertools.chain.from_iterable(parts))})"
+    salted = itertools.chain([f"'{salt}'"], *parts)
+    return f"xxhash64({', '.join(salted)})"
 
 
 def _struct(parts: Iterable[str]) -> str:

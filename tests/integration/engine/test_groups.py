@@ -125,6 +125,19 @@ def test_a_wrong_group_is_found_and_repaired_and_a_right_one_is_not_written(orde
     orders.assert_equals_query(truth(query))
 
 
+def test_a_view_whose_only_column_is_a_floating_point_aggregate_is_compared_and_repaired(orders: Lakehouse) -> None:
+    """I6: no column is left that has to be equal to the last digit."""
+    query = "SELECT stddev(amount) AS spread FROM upstream"
+    orders.create(query=query)
+    orders.finish()
+    orders.sql("UPDATE {view} SET spread = spread + 1")
+    found = verifier.verify_job(orders.backfill, engine=lambda: orders.engine, requester=TESTER)
+    assert [difference.different for step in found.compared for difference in step.differences] == [1]
+    assert repairs.ask_for_repair(orders.backfill, requested_by="tester") is not None
+    orders.epoch()
+    orders.assert_truth()
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
