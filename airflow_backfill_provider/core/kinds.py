@@ -13,6 +13,7 @@ for the triggerer and the API server. The command line, and the Spark applicatio
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -166,8 +167,8 @@ class JobQuery(Protocol):
         """Return the columns of the upstream that the query may use, in the upstream's order."""
         ...
 
-    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns of which the writer needs the values before a change."""
+    def old_columns(self, available: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the columns of which the writer needs the values before a change; ``None`` if it needs no old row."""
         ...
 
 
@@ -270,22 +271,18 @@ def shape_of(query: str, refresh: Refresh = Refresh.INCREMENTAL, upstreams: Coll
         the first shape; and whether ``refresh: full`` would do.
     """
     able = [shape for shape in SHAPES if shape.takes_upstreams or not upstreams]
-    asked = [shape for shape in able if refresh in shape.refreshes]
+    asked = tuple(shape for shape in able if refresh in shape.refreshes)
     if not asked:
         raise InvalidJobError(NO_SHAPE_OF_SEVERAL)
-    refusals = []
-    for shape in asked:
-        try:
-            shape.query(query)
-        except InvalidJobError as refusal:
-            refusals.append((shape, refusal))
-        else:
-            return shape
+    if (accepting := _first_that_accepts(asked, query)) is not None:
+        return accepting
     if refresh is Refresh.AUTO and any(
         _accepts(shape, query) for shape in SHAPES if shape.refreshes == INCREMENTAL_ONLY
     ):
         raise InvalidJobError(NO_CHOICE)
-    refused = next((refusal for shape, refusal in refusals if shape.claims(query)), refusals[0][1])
+    refusals = [refusal for shape in asked if (refusal := _refusal(shape, query)) is not None]
+    claims = (refusal for shape, refusal in zip(asked, refusals, strict=True) if shape.claims(query))
+    refused = next(claims, refusals[0])
     way_out = any(_accepts(shape, query) for shape in able if shape not in asked and Refresh.FULL in shape.refreshes)
     raise InvalidJobError(f"{refused}; {WAY_OUT}") if way_out else refused
 
@@ -323,12 +320,24 @@ def further_leads(job: Any) -> tuple[str, ...]:
     return tuple(known[name.lower()] for name in leads if name.lower() in known)
 
 
+# Each epoch asks dozens of times, and a shape that refuses a query parses it anew.
+@lru_cache(maxsize=256)
+def _first_that_accepts(shapes: tuple[JobShape, ...], query: str) -> JobShape | None:
+    """Return the first of some shapes that accepts a query, if one does."""
+    return next((shape for shape in shapes if _accepts(shape, query)), None)
+
+
 def _accepts(shape: JobShape, query: str) -> bool:
+    return _refusal(shape, query) is None
+
+
+def _refusal(shape: JobShape, query: str) -> InvalidJobError | None:
+    """Return why a shape refuses a query; nothing if it accepts it."""
     try:
         shape.query(query)
-    except InvalidJobError:
-        return False
-    return True
+    except InvalidJobError as refusal:
+        return refusal
+    return None
 
 
 def may_read_units(shape: JobShape, query: str, strategy: str | None) -> bool:

@@ -52,7 +52,9 @@ def changes_of_leads(tables: JobTables, barrier: Barrier, kept: ExitStack) -> Ma
     return {name: changes for name, changes in found.items() if changes.measured.through}
 
 
-def _changes(lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[str], kept: ExitStack) -> LeadChanges:
+def _changes(
+    lead: FurtherLead, window: UpstreamWindow, old_columns: Sequence[str] | None, kept: ExitStack
+) -> LeadChanges:
     rows, begin, end = lead.rows, window.from_offset, window.to_offset
     lead.source.require_used_columns(begin, end, lead.created_on)
     found = _measured(rows, kept_changes(net_changes(rows, begin, end, F.lit(True), old_columns), kept))

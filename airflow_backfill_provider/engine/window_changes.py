@@ -83,8 +83,8 @@ class WindowChanges:
         return self.tables.job_rows.is_read(self.barrier.read_before)
 
     @cached_property
-    def old_columns(self) -> Sequence[str]:
-        """The columns whose values before the window the shape needs."""
+    def old_columns(self) -> Sequence[str] | None:
+        """The columns whose values before the window the shape needs; ``None`` if it needs no old row."""
         return resolved_query_of(self.tables.settings).old_columns(self.rows.columns)
 
     def find(self) -> None:

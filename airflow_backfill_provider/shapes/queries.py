@@ -174,17 +174,18 @@ class ShapedQuery(ABC):
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return the upstream's columns that the query may use, in the upstream's order."""
 
-    def old_columns(self, available: Sequence[str]) -> tuple[str, ...]:
+    def old_columns(self, available: Sequence[str]) -> tuple[str, ...] | None:
         """
-        Return the columns of which the writer needs the values before a change; by default none.
+        Return the columns of which the writer needs the values before a change; by default it needs no old row.
 
         A group loses a row whose group changes, so its shape needs the group's columns. Creation refuses an upstream
         whose changes lack them (:attr:`Source.old_columns`). The writer gets them with :meth:`WriterContext.old`.
 
         :param available: the upstream's columns.
+        :returns: no column if only whether there was a row is needed; ``None`` if not even that.
         """
         del available
-        return ()
+        return None
 
     def require_names(self, available: Sequence[str]) -> None:  # noqa: B027 - most refuse nothing
         """

@@ -68,7 +68,7 @@ NO_CHANGES = MeasuredChanges(
 
 
 def net_changes(
-    rows: JobRows, after: Offset, up_to: Offset, wanted: Column, old_columns: Sequence[str] = ()
+    rows: JobRows, after: Offset, up_to: Offset, wanted: Column, old_columns: Sequence[str] | None = None
 ) -> DataFrame:
     """
     Return the net changes in ``(after, up_to]``: per key, or per vnode and key, or per vnode, unit and key.
@@ -78,16 +78,17 @@ def net_changes(
     key (a swap). An update that moves a row to another vnode or unit is a delete in one and an insert in the other.
 
     :param wanted: the condition for the changes to read.
-    :param old_columns: the used columns whose values before the window are needed; see :func:`old_images`.
+    :param old_columns: the used columns whose values before the window are needed; none of them if only whether there
+        was a row; ``None`` if not even that. See :func:`old_images`.
     :returns: the used columns as of ``up_to``, and of the package's own columns: ``vnode`` and the unit if the scan's
         order has them; ``is_upsert``, or else the row is deleted and only its key columns count; ``appeared`` if the
         row did not exist before the window; the flags that :func:`net_by_key` needs; and what :func:`old_images` reads,
-        if there are ``old_columns``.
+        if ``old_columns`` are given.
     """
     return _net(rows, _feed(rows, after, up_to, wanted), old_columns)
 
 
-def no_net_changes(rows: JobRows, up_to: Offset, old_columns: Sequence[str] = ()) -> DataFrame:
+def no_net_changes(rows: JobRows, up_to: Offset, old_columns: Sequence[str] | None = None) -> DataFrame:
     """Return what :func:`net_changes` would of a window without changes, which need not be read."""
     return _net(rows, rows.no_changes(up_to), old_columns)
 
@@ -102,7 +103,7 @@ def changes_by_version(rows: JobRows, after: Offset, up_to: Offset, wanted: Colu
     :returns: what :func:`net_changes` does, where the flags are those of the whole window; the changes' offsets; and
         a flag by which :func:`net_of_versions` finds the last change of each key.
     """
-    counted = _counted(rows, _feed(rows, after, up_to, wanted), ())
+    counted = _counted(rows, _feed(rows, after, up_to, wanted), None)
     offset, upsert = F.col(rows.change_offset), F.col(rows.own.is_upsert)
     in_order = Window.partitionBy(*map(column, rows.identity.names)).orderBy(offset, upsert)
     is_left = rows.own.named("is_left")
@@ -124,14 +125,17 @@ def _feed(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFr
     return rows.changes(after, up_to).filter(wanted)
 
 
-def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
+def _net(rows: JobRows, feed: DataFrame, old_columns: Sequence[str] | None) -> DataFrame:
+    if old_columns is not None and not old_columns:
+        # Old images are structs, and a struct has a column.
+        old_columns = rows.key.names
     if rows.reader.appends_only:
         return _appended(rows, feed, old_columns)
     counted = _counted(rows, feed, old_columns)
     return net_of_versions(rows, counted)
 
 
-def _counted(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
+def _counted(rows: JobRows, feed: DataFrame, old_columns: Sequence[str] | None) -> DataFrame:
     """Return the changes with the flags of net changes, their offsets, and whether each is the last of its key."""
     own = rows.own
     keys = [column(name) for name in rows.key.names]
@@ -140,7 +144,7 @@ def _counted(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> Data
     offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
     image = F.col(own.named(_IMAGE))
     changes = feed.select(
-        *_values(rows, old_columns),
+        *_values(rows, old_columns or ()),
         *places,
         offset,
         _is_upsert(rows).alias(own.is_upsert),
@@ -191,7 +195,7 @@ def _counted(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> Data
     )
 
 
-def _appended(rows: JobRows, feed: DataFrame, old_columns: Sequence[str]) -> DataFrame:
+def _appended(rows: JobRows, feed: DataFrame, old_columns: Sequence[str] | None) -> DataFrame:
     """Return the net changes if each is the insert of a new key: nothing is to be netted, so nothing is shuffled."""
     own = rows.own
     return feed.select(

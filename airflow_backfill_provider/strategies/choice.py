@@ -138,7 +138,7 @@ def _require_changes(job: BackfillJob, shape: JobShape, upstream: Source, descri
             f"query: all rows of {upstream.location} may be removed at once (TRUNCATE), and a view of shape "
             f"{shape.name} does not have the rows to remove; {_THROUGH_A_ROW_VIEW}"
         )
-    needed, known = shape.query(job.query).old_columns(list(described.types)), upstream.old_columns
+    needed, known = shape.query(job.query).old_columns(list(described.types)) or (), upstream.old_columns
     if lacking := [] if known is None else [name for name in needed if name not in known]:
         raise InvalidJobError(
             f"query: a view of shape {shape.name} needs the value that {', '.join(lacking)} had before a change, and "
