@@ -128,8 +128,8 @@ MUTANTS = (
         breaks="Whoever writes groups is told that the query must be row-level.",
         invariant="I6",
         file="airflow_backfill_provider/core/kinds.py",
-        old="for shape, refusal in refusals if shape.claims(query)",
-        new="for shape, refusal in refusals if True",
+        old="zip(asked, refusals, strict=True) if shape.claims(query)",
+        new="zip(asked, refusals, strict=True) if True",
         killers=(f"{GROUPS}::test_the_refusal_is_that_of_the_shape_that_claims_the_text",),
     ),
     Mutant(

@@ -7,6 +7,7 @@ from faults.mutants.killers import (
     CRASH_POINTS,
     EPOCHS,
     GIVING_UP,
+    GROUP_VIEWS,
     KEY_REMOVAL,
     NET_CHANGES,
     PREDICATES,
@@ -249,6 +250,18 @@ MUTANTS = (
         old="F.first(_old_image(old_columns, ~upsert)).over(in_order)",
         new="F.last(_old_image(old_columns, ~upsert)).over(in_order)",
         killers=(f"{NET_CHANGES}::test_what_is_left_of_each_change_and_what_it_was_before",),
+        spark=True,
+    ),
+    Mutant(
+        name="no-old-rows-without-columns",
+        breaks="A view that counts rows and uses no column of them cannot follow any change.",
+        invariant="I4",
+        file="airflow_backfill_provider/spark/net_changes.py",
+        old="    if old_columns is not None and not old_columns:\n",
+        new="    if not old_columns:\n        old_columns = None\n    if False:\n",
+        killers=(
+            f"{GROUP_VIEWS}::test_an_aggregate_over_all_rows_has_one_row_if_rows_change_while_history_is_read",
+        ),
         spark=True,
     ),
     Mutant(
