@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_backfill_provider.core.errors import QueryFailedError
+from faults.campaign import WrongError
 from faults.shapes.case import Case
 from faults.shapes.rows import Row
 from faults.shapes.truth import PINNED
@@ -13,6 +17,10 @@ from faults.shapes.writers import frame
 
 TableRows = Mapping[str, tuple[Row, ...]]
 """The rows of each table, by its name."""
+
+
+class QueryFails(Exception):  # noqa: N818 - it is no error of the package
+    """Spark fails on the query over these rows, too, so that nothing follows."""
 
 
 class TableHistories:
@@ -29,10 +37,14 @@ class TableHistories:
             spark.conf.set(name, value)
         self._cases = dict(cases)
         self._versions: dict[str, dict[int, tuple[Row, ...]]] = {name: {} for name in cases}
+        self._moments: list[TableRows] = []
 
     def record(self, table: str, version: int, rows: tuple[Row, ...]) -> None:
         """Remember a table's rows as of a version."""
         self._versions[table][version] = rows
+        newest = self.newest()
+        if len(newest) == len(self._cases):
+            self._moments.append(newest)
 
     def rows_at(self, versions: Mapping[str, int]) -> TableRows:
         """Return the rows of each table as of a version of it."""
@@ -50,3 +62,25 @@ class TableHistories:
         for name, case in self._cases.items():
             frame(self.spark, case.columns, rows[name]).createOrReplaceTempView(name)
         return self.spark.sql(query)
+
+    def require_failing(self, queries: Iterable[str], error: QueryFailedError) -> NoReturn:
+        """
+        End a case in which a query failed on a row.
+
+        :param queries: the queries of the case.
+        :param error: the failure.
+        :raises QueryFails: if Spark fails on one of them over the rows that the tables had at some moment.
+        :raises WrongError: if it fails on none.
+        """
+        if not self._is_failing(queries):
+            raise WrongError(f"the query fails on no row: {error}") from error
+        raise QueryFails from error
+
+    def _is_failing(self, queries: Iterable[str]) -> bool:
+        for query in queries:
+            for rows in reversed(self._moments):
+                try:
+                    self.result(query, rows).collect()
+                except PySparkException:
+                    return True
+        return False

@@ -13,19 +13,23 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from faults.campaign import Campaign, Outcome
+from faults.campaign import RIGHT, Campaign, Outcome
 from faults.drawn_cases import drawn_cases
 from faults.joins.case import JoinsCase, a_case
 from faults.joins.playing import Game
+from faults.table_histories import QueryFails
 
 
 def play(case: JoinsCase, spark: SparkSession, folder: Path) -> Outcome:
-    """Play a case to its right end."""
-    game = Game(case, spark, folder)
-    game.play()
+    """Play a case; it ends right, or as soon as Spark fails on the query itself."""
+    game, result = Game(case, spark, folder), RIGHT
+    try:
+        game.play()
+    except QueryFails:
+        result = "QueryFailedError"
     happened = ", ".join(f"{count} {what}" for what, count in sorted(game.job.happened.items()))
     twice = f"{game.truth.computed_twice} computed by both engines"
-    return Outcome(checks=game.job.checks, about=f"{twice} | {happened} | {case.summary()}")
+    return Outcome(result, game.job.checks, f"{twice} | {happened} | {case.summary()}")
 
 
 CAMPAIGN = Campaign(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from airflow_backfill_provider.core.errors import QueryFailedError
 from faults.joins.case import Changes, JoinsCase
 from faults.joins.played_job import PlayedJob
 from faults.joins.rows import JoinedRows
@@ -24,7 +25,7 @@ class Game:
     """
 
     def __init__(self, case: JoinsCase, spark: SparkSession, folder: Path) -> None:
-        self._gaps = case.gaps
+        self._gaps, self._query = case.gaps, case.query.text
         self.truth = JoinsTruth(case.tables, case.query.text, spark.newSession(), folder / "truth")
         self._tables = {
             table.name: PlayedTable(
@@ -40,14 +41,21 @@ class Game:
         self.job = PlayedJob(case, self.truth, spark=spark, folder=folder / "job", paths=paths)
 
     def play(self) -> None:
-        """Play the case to its end; raise what is wrong."""
+        """
+        Play the case to its end; raise what is wrong.
+
+        :raises QueryFails: if the query itself fails.
+        """
         for table in self._tables.values():
             table.make()
-        self.job.create()
-        for gap in self._gaps:
-            self._change(gap)
-            self.job.some_epochs()
-        self.job.end()
+        try:
+            self.job.create()
+            for gap in self._gaps:
+                self._change(gap)
+                self.job.some_epochs()
+            self.job.end()
+        except QueryFailedError as error:
+            self.truth.require_failing([self._query], error)
 
     def _change(self, gap: Changes) -> None:
         for name, kind in gap:

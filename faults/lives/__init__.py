@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from faults.campaign import RIGHT, Campaign, Outcome
 from faults.drawn_cases import drawn_cases
 from faults.lives.case import Life, a_life
-from faults.lives.playing import Game, QueryFails
+from faults.lives.playing import Game
+from faults.table_histories import QueryFails
 
 
 def play(life: Life, spark: SparkSession, folder: Path) -> Outcome:

@@ -45,10 +45,6 @@ Seen = tuple[list[str], list[str]]
 """What a reader of one version of the view sees: its columns, and its rows."""
 
 
-class QueryFails(Exception):  # noqa: N818 - it is no error of the package
-    """Spark fails on the query over these rows, too, so that nothing follows."""
-
-
 class Game:
     """
     Plays one case.
@@ -88,9 +84,7 @@ class Game:
                 self._some_epochs()
             self._end()
         except QueryFailedError as error:
-            if not self._tables.is_failing(self.life.queries):
-                raise WrongError(f"the query fails on no row: {error}") from error
-            raise QueryFails from error
+            self._tables.require_failing(self.life.queries, error)
 
     def _define(self, query: str) -> Backfill:
         """Write a definition into the job's file."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_backfill_provider.core.errors import QueryFailedError
 from faults.groups.rows import MovingRows
 from faults.groups.tables import Table, values_of
 from faults.joins.case import Changes
@@ -18,8 +18,8 @@ from faults.joins.rows import JoinedRows
 from faults.joins.tables import JoinedTable
 from faults.played_table import PlayedTable
 from faults.shapes.case import Case
-from faults.shapes.rows import Row, Rows
-from faults.table_histories import TableHistories, TableRows
+from faults.shapes.rows import Rows
+from faults.table_histories import TableHistories
 
 UPSTREAM = "upstream"
 """The name of the table of a view over one."""
@@ -73,14 +73,13 @@ class PlayedTables:
     def __init__(self, drawn: Sequence[DrawnTable], spark: SparkSession, folder: Path) -> None:
         self._drawn, self._folder = tuple(drawn), folder
         self._histories = TableHistories({one.name: one.case for one in drawn}, spark.newSession())
-        self._moments: list[TableRows] = []
         self._tables = {
             one.name: PlayedTable(
                 one.case,
                 one.rows(),
                 spark=spark,
                 path=folder / one.name,
-                record=partial(self._record, one.name),
+                record=partial(self._histories.record, one.name),
             )
             for one in drawn
         }
@@ -114,18 +113,6 @@ class PlayedTables:
         """Return what Spark computes for a query over the rows of each table as of a version of it."""
         return self._histories.result(query, self._histories.rows_at(versions))
 
-    def is_failing(self, queries: Iterable[str]) -> bool:
-        """Return whether Spark fails on any query over the rows that the tables had at any moment."""
-        for query in queries:
-            for rows in reversed(self._moments):
-                try:
-                    self._histories.result(query, rows).collect()
-                except PySparkException:
-                    return True
-        return False
-
-    def _record(self, name: str, version: int, rows: tuple[Row, ...]) -> None:
-        self._histories.record(name, version, rows)
-        newest = self._histories.newest()
-        if len(newest) == len(self._drawn):
-            self._moments.append(newest)
+    def require_failing(self, queries: Iterable[str], error: QueryFailedError) -> NoReturn:
+        """End a case in which a query failed on a row; see :meth:`TableHistories.require_failing`."""
+        self._histories.require_failing(queries, error)

@@ -259,9 +259,7 @@ MUTANTS = (
         file="airflow_backfill_provider/spark/net_changes.py",
         old="    if old_columns is not None and not old_columns:\n",
         new="    if not old_columns:\n        old_columns = None\n    if False:\n",
-        killers=(
-            f"{GROUP_VIEWS}::test_an_aggregate_over_all_rows_has_one_row_if_rows_change_while_history_is_read",
-        ),
+        killers=(f"{GROUP_VIEWS}::test_an_aggregate_over_all_rows_has_one_row_if_rows_change_while_history_is_read",),
         spark=True,
     ),
     Mutant(

@@ -99,6 +99,20 @@ def test_groups_over_a_star_are_computed_anew_and_repaired(shop: StarShop) -> No
     shop.assert_query()
 
 
+def test_groups_by_the_column_that_using_leaves_to_the_other_side(shop: StarShop) -> None:
+    """I1: Spark hides such a column, and cannot join it with rows that were made of the same tables."""
+    shop.fill("orders", "customers")
+    shop.start(
+        "SELECT c.id, min(o.amount) AS least, count(*) AS n FROM orders AS o LEFT JOIN customers AS c USING (id) "
+        "GROUP BY c.id"
+    )
+    shop.finish()
+    shop.assert_query()
+    shop.change("DELETE FROM {customers} WHERE id = 3", "UPDATE {orders} SET amount = -1 WHERE id IN (2, 30)")
+    shop.epoch()
+    shop.assert_joined()
+
+
 @pytest.mark.exhaustive
 def test_a_window_of_the_lead_alone_reads_no_other_row_of_it(shop: StarShop) -> None:
     """Both images of a changed lead are joined with tables that did not change; an extreme that goes is read again."""
