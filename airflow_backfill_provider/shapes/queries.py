@@ -27,6 +27,9 @@ OF_ROWS = frozenset(
 SUBQUERY = "Subquery"
 """Stands for the plans of EXISTS (…) and IN (…) in a condition of WHERE, which are no nodes of the plan around it."""
 
+SUBQUERY_IN_VALUES = "SubqueryInValues"
+"""Stands for the plans of subqueries in conditions and in values, such as ``(SELECT max(x) FROM t)`` after SELECT."""
+
 OF_ONE_RELATION = OF_ROWS | {"Aggregate", "Deduplicate", "Distinct", "Sort", "Window"}
 """Nodes of a plan that make rows of the rows of one relation."""
 

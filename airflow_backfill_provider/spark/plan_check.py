@@ -29,8 +29,11 @@ _ROWS = frozenset({"LocalRelation", "LogicalRDD"})
 _OVER_SEVERAL = frozenset({"Except", "Intersect", "Join", "Union"})
 """Nodes over several relations, each of which may read the upstream again; a shape has to announce them."""
 
-_SUBQUERY = "Subquery"
-"""Stands for the plans inside of a condition's expressions; a shape has to announce them, too."""
+_SUBQUERY, _SUBQUERY_IN_VALUES = "Subquery", "SubqueryInValues"
+"""Stand for the plans inside of the expressions of conditions, and of values; a shape has to announce them, too."""
+
+_CONDITIONS, _VALUES = frozenset({"Filter"}), frozenset({"Aggregate", "Project"})
+"""Nodes with such expressions."""
 
 _REFLECTION = re.compile(r"\b(?:try_)?(?:reflect|java_method)\(", re.IGNORECASE)
 _LINE_OR_ESCAPE = re.compile(r"""\\(?!")|[\r\n]""")
@@ -80,7 +83,7 @@ def require_announced_plan(explained: str, relation: str, nodes: Collection[str]
     :raises InvalidJobError: with the node.
     """
     lines = _analysed(explained.split("\n"))
-    found = _tree(lines, with_subqueries=_SUBQUERY in nodes)
+    found = _tree(lines, nodes)
     defined = read = 0
     bound = dict.fromkeys((relation, *others), 0)
     for node in found:
@@ -142,10 +145,19 @@ def _analysed(lines: Sequence[str]) -> Sequence[str]:
     return [line for line in lines[places[1][0] + 2 : places[2][0]] if line]
 
 
-def _tree(lines: Sequence[str], *, with_subqueries: bool) -> list[_Node]:
-    """Return a plan's nodes from its lines, which are indented by three characters for each level."""
+def _tree(lines: Sequence[str], announced: Collection[str]) -> list[_Node]:
+    """
+    Return a plan's nodes from its lines, which are indented by three characters for each level.
+
+    :param announced: the nodes that the plan may have.
+    """
     nodes: list[_Node] = []
     path: list[_Node] = []
+
+    with_subqueries = {
+        *(_CONDITIONS if _SUBQUERY in announced else ()),
+        *(_VALUES if _SUBQUERY_IN_VALUES in announced else ()),
+    }
 
     def add(node: _Node) -> None:
         if path:
@@ -157,7 +169,7 @@ def _tree(lines: Sequence[str], *, with_subqueries: bool) -> list[_Node]:
         found = _NODE.fullmatch(line)
         depth = len(found["indent"]) // 3 if found else 0
         # Spark indents the plans inside of expressions by one more level.
-        if with_subqueries and path and path[-1].name == "Filter" and depth == len(path) + 1:
+        if path and path[-1].name in with_subqueries and depth == len(path) + 1:
             add(_Node(_SUBQUERY, ""))
         if depth > len(path):
             raise _unannounced("has a subquery, which no check of the query's text found")

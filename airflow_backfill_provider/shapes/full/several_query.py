@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
+from sqlglot import exp
+
 from airflow_backfill_provider.core.epoch.unit_work import WHOLE
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.sql import RELATION
@@ -19,7 +21,8 @@ from airflow_backfill_provider.shapes.full.functions import refuse_functions
 from airflow_backfill_provider.shapes.full.orders import refuse_order
 from airflow_backfill_provider.shapes.full.query import QueryOfWholeView, has_aggregates, has_star, words_of
 from airflow_backfill_provider.shapes.full.reading import NamedReading, named_readings, refuse_moving_names, tree_of
-from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, SUBQUERY, Upkeep
+from airflow_backfill_provider.shapes.full.refusals import refused
+from airflow_backfill_provider.shapes.queries import OF_SEVERAL_READINGS, SUBQUERY, SUBQUERY_IN_VALUES, Upkeep
 from airflow_backfill_provider.shapes.query_text import read_query
 from airflow_backfill_provider.shapes.several import QueryOverSeveral, Tables
 
@@ -51,7 +54,7 @@ class FullQueryOverSeveral(QueryOfWholeView, QueryOverSeveral):
     aggregates: bool
     tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    plan_nodes: ClassVar[Collection[str]] = OF_SEVERAL_READINGS | {SUBQUERY}
+    plan_nodes: ClassVar[Collection[str]] = OF_SEVERAL_READINGS | {SUBQUERY, SUBQUERY_IN_VALUES}
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -124,6 +127,7 @@ def check_full_query_over_several(text: str) -> FullQueryOverSeveral:
     reads = named_readings(query, tree)
     refuse_functions(query.tokens, (tree,))
     refuse_moving_names(query.tokens)
+    _refuse_subqueries_of_joins(tree)
     return FullQueryOverSeveral(
         text=query.text,
         reads=reads,
@@ -131,3 +135,10 @@ def check_full_query_over_several(text: str) -> FullQueryOverSeveral:
         has_star=has_star(tree),
         aggregates=has_aggregates(query),
     )
+
+
+def _refuse_subqueries_of_joins(tree: exp.Query) -> None:
+    """Refuse what Spark cannot run over relations of which it must not skip rows."""
+    conditions = (join.args.get("on") for join in tree.find_all(exp.Join))
+    if any(condition is not None and condition.find(exp.Query) for condition in conditions):
+        raise refused("a subquery in ON", "join what it reads, too, or write it in WHERE")

@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.shapes.group.grouped_rows import GroupInput, Images
 from airflow_backfill_provider.sources.shared.by_key import with_keys
+from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.row_hash import row_hashes
 
 _FLOATING = re.compile(r"\b(float|double)\b")
@@ -58,7 +59,7 @@ class Slices:
         with self._rows.sample(rows) as sample:
             half = F.pmod(F.hash(*self._rows.names), F.lit(2)) == 0
             # Spark cannot join rows of USING with rows made of the same tables; an epoch reads them anew.
-            touched = sample.units().distinct().filter(half).localCheckpoint()
+            touched = sample.units().distinct().filter(half).localCheckpoint(storageLevel=KEPT)
             whole, sliced = sample.groups(), sample.groups_of(touched)
             outputs = self.outputs_in(whole.schema)
             expected = with_keys(whole, touched, outputs)

@@ -44,6 +44,11 @@ def shop(lakehouse: Lakehouse) -> StarShop:
             "(SELECT avg(c.id) FROM customers AS c WHERE c.id > o.customer)",
             name="correlated",
         ),
+        exhaustive(
+            "SELECT o.id, (SELECT max(c.name) FROM customers AS c WHERE c.id = o.customer) AS name, "
+            "coalesce((SELECT min(c.id) FROM customers AS c), 0) AS least FROM orders AS o",
+            name="values",
+        ),
         exhaustive("SELECT id FROM orders EXCEPT SELECT id FROM customers", name="except"),
     ],
 )
@@ -51,7 +56,7 @@ def test_a_view_that_is_computed_whole_follows_all_tables_through_changes_and_cr
     shop: StarShop, query: str
 ) -> None:
     """I1 and I2: only another table than the lead changes, both do, and neither has a change feed."""
-    shop.start(query, refresh="full")
+    shop.start(query, refresh="full", lead="orders")
     settings = shop.backfill.settings()
     assert (settings.shape, settings.strategy) == ("full", "snapshot")
     shop.change("UPDATE {customers} SET name = 'renamed' WHERE id = 4")

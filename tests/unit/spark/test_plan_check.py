@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.shapes.queries import OF_ONE_RELATION, OF_ROWS, OF_SEVERAL_READINGS, SUBQUERY
+from airflow_backfill_provider.shapes.queries import (
+    OF_ONE_RELATION,
+    OF_ROWS,
+    OF_SEVERAL_READINGS,
+    SUBQUERY,
+    SUBQUERY_IN_VALUES,
+)
 from airflow_backfill_provider.spark.plan_check import explainable, explainable_schema, require_announced_plan
 
 RELATION = "backfill_upstream_0123"
@@ -122,6 +128,19 @@ def test_a_shape_may_announce_subqueries_of_conditions_and_only_these() -> None:
         WITH_EXISTS.replace("LogicalRDD [id#4L], false", "Relation [id#4L] text"): "under the upstream's name",
         WITH_EXISTS.replace("+- Filter (exists", "+- Project (exists"): "has a subquery",
         WITH_EXISTS.replace("   :  :- Project [1", "   :  :  :- Project [1"): "has a subquery",
+    }.items():
+        with pytest.raises(InvalidJobError, match=said):
+            require_announced_plan(explained(theirs), RELATION, nodes, ("dimension",))
+
+
+def test_a_shape_may_announce_subqueries_of_values_too() -> None:
+    in_select = WITH_EXISTS.replace("+- Filter (exists", "+- Project (scalar-subquery")
+    nodes = OF_ROWS | {"Join", SUBQUERY, SUBQUERY_IN_VALUES}
+    for plan in (WITH_EXISTS, in_select):
+        require_announced_plan(explained(plan), RELATION, nodes, ("dimension",))
+    for theirs, said in {
+        in_select.replace("LogicalRDD [id#4L], false", "Relation [id#4L] text"): "under the upstream's name",
+        in_select.replace("+- Project (scalar-subquery", "+- Join (scalar-subquery"): "has a subquery",
     }.items():
         with pytest.raises(InvalidJobError, match=said):
             require_announced_plan(explained(theirs), RELATION, nodes, ("dimension",))

@@ -18,6 +18,7 @@ REFUSED_BY_JOINS = [
     "SELECT o.id FROM orders o WHERE o.amount > (SELECT avg(c.amount) FROM customers c WHERE c.id = o.customer)",
     "SELECT name, count(*) AS n FROM orders JOIN customers USING (id) GROUP BY ROLLUP (name, city)",
     "SELECT id FROM orders EXCEPT SELECT id FROM customers",
+    "SELECT o.id, (SELECT max(c.name) FROM customers c WHERE c.id = o.customer) AS name FROM orders o",
 ]
 
 
@@ -42,6 +43,10 @@ def test_what_joins_refuse_is_refused_with_the_way_out_and_accepted_by_it(query:
         ("SELECT o.id FROM orders o JOIN customers VERSION AS OF 3 c USING (id)", "without a version|syntax error"),
         ("SELECT o.id FROM orders o JOIN parquet.`/secret` c USING (id)", "it may read upstream only, or names under"),
         ("SELECT o.id FROM orders o, customers c", "in another place than after FROM and JOIN"),
+        (
+            "SELECT o.id FROM orders o JOIN customers c ON c.id = o.id AND c.id IN (SELECT id FROM orders)",
+            "a subquery in ON, which no view can have; join what it reads, too, or write it in WHERE",
+        ),
     ],
 )
 def test_what_no_view_can_have_is_refused_here_too(query: str, said: str) -> None:
