@@ -62,7 +62,7 @@ class SparkRowFinder:
             job, row = settings.definition, self._row(settings, offset, key)
             query = JobQuery.of(job, query_of(job), settings.upstream, settings.state_columns)
             used = row.select(*map(column, self._tables.open(settings).lead_rows.columns))
-            return bool(run_query(self._spark, query, used, {}).head(1))
+            return not run_query(self._spark, query, used, {}).isEmpty()
 
     def _row(self, settings: JobSettings, offset: Offset, key: EncodedPosition) -> DataFrame:
         rows = self._tables.open(settings).lead_rows

@@ -231,7 +231,7 @@ class MaterializedView:
         checks the match again, with nulls in place of the row that it did not find.
         """
         is_null = all_of([F.col(quote(key)).isNull() for key in keys])
-        if self.table.read().filter(is_null).head(1):
+        if not self.table.read().filter(is_null).isEmpty():
             return changes
         return changes.filter(~is_null | F.col(own.is_upsert))
 

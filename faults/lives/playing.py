@@ -27,6 +27,7 @@ from airflow_backfill_provider.jobs import changed_query, creation, cut_over, su
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.jobs.verification.view_differences import compare_waiting
+from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
 from faults.epoch_attempts import POINTS, EpochAttempts, newest_epoch
 from faults.groups.truth import require_same
@@ -70,6 +71,8 @@ class Game:
         self._pinned: dict[int, str] = {}
         self._read_up_to = -1
         self._seen: Seen | None = None
+        self._taken_over: Barrier | None = None
+        """The barrier of the first epoch after a rebuild took the view's place."""
 
     def play(self) -> None:
         """Play the case to its end; raise what is wrong."""
@@ -170,6 +173,7 @@ class Game:
             if self._growing is not None and barrier.incarnation != self._incarnation:
                 self._query, self._growing, self._incarnation = self._growing, None, barrier.incarnation
                 self.happened["rebuilt"] += 1
+                self._taken_over = barrier
             self._pinned.setdefault(barrier.epoch, self._query)
         return barrier
 
@@ -200,18 +204,30 @@ class Game:
     # What readers see.
 
     def _see(self) -> None:
-        """Read each version of a finished view that came: it is the one before, or the one after all of them."""
+        """
+        Read each version of a finished view that came: it is the one before, or the one after all of them.
+
+        If a rebuild takes the view's place, the epoch's changes come after that, in another commit.
+        """
         newest = newest_version(Path(self._lake.view_path))
         if self._seen is None or newest == self._read_up_to:
             return
         last = self._version(newest)
         for version in range(self._read_up_to + 1, newest):
-            if (seen := self._version(version)) not in (self._seen, last):
+            if (seen := self._version(version)) in (self._seen, last):
+                continue
+            if self._taken_over is None:
                 raise WrongError(f"I7: version {version} is neither the view before nor the one after: {seen!a}")
-        self._read_up_to, self._seen = newest, last
+            begin = {window.relation: version_of(window.from_offset) for window in self._taken_over.windows}
+            wanted = self._expected(self._query, begin)
+            require_same(self._read(version), wanted, f"I7: version {version}, which takes the view's place")
+        self._read_up_to, self._seen, self._taken_over = newest, last, None
+
+    def _read(self, version: int) -> DataFrame:
+        return self._lake.spark.read.format("delta").option("versionAsOf", version).load(self._lake.view_path)
 
     def _version(self, version: int) -> Seen:
-        read = self._lake.spark.read.format("delta").option("versionAsOf", version).load(self._lake.view_path)
+        read = self._read(version)
         shown = [name for name in read.columns if not name.startswith("__")]
         return shown, sorted(map(repr, values_of(read.select(*map(quote, shown)))))
 

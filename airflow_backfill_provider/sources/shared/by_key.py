@@ -49,7 +49,7 @@ def has_several(rows: DataFrame, names: Sequence[str]) -> bool:
     """Return whether several rows have the same key."""
     count = own_columns(rows.columns).named("rows")
     counted = rows.groupBy(*map(column, names)).agg(F.count("*").alias(count))
-    return bool(counted.filter(F.col(count) > 1).head(1))
+    return not counted.filter(F.col(count) > 1).isEmpty()
 
 
 def _joined(rows: DataFrame, keys: DataFrame, names: Sequence[str], how: str) -> DataFrame:

@@ -203,6 +203,18 @@ def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+def test_a_row_with_a_null_key_changes_whatever_its_values_are(lakehouse: Lakehouse) -> None:
+    """Python has no instant in the year 0, which Spark has, and no epoch needs it there."""
+    lakehouse.make_upstream("id BIGINT, at TIMESTAMP, n INT")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, TIMESTAMP'0000-06-01 00:00:00', 1), (1, NULL, 1)")
+    lakehouse.create()
+    lakehouse.finish()
+    lakehouse.sql("UPDATE {upstream} SET n = 2 WHERE id IS NULL")
+    lakehouse.finish()
+    lakehouse.assert_truth()
+    assert lakehouse.view().filter("n = 2").count() == 1
+
+
 @pytest.mark.exhaustive
 def test_a_job_is_about_some_vnodes_and_keys_alone(lakehouse: Lakehouse) -> None:
     """I1 within a part of the upstream: its chunk, its changes and its verification, and its count of rows."""
