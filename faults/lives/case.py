@@ -123,7 +123,7 @@ def _lived(random: random.Random, tables: tuple[DrawnTable, ...], chain: QueryCh
         beginning=beginning,
         is_damaged=beginning.is_adopted and random.random() < 0.3,
         query=first.text,
-        fields=_fields(random, beginning, first, len(tables)),
+        fields=_fields(random, beginning, first, joins=names != [UPSTREAM]),
         changes=(_some_changes(random, names), _some_changes(random, names)),
         steps=tuple(_steps(random, chain, first, names)),
     )
@@ -153,13 +153,14 @@ def _steps(random: random.Random, chain: QueryChain, query: ChainedQuery, names:
     return steps
 
 
-def _fields(random: random.Random, beginning: Beginning, query: ChainedQuery, tables: int) -> dict[str, Any]:
+def _fields(random: random.Random, beginning: Beginning, query: ChainedQuery, *, joins: bool) -> dict[str, Any]:
     """Return the fields of a job, which its definitions have in common."""
     fields: dict[str, Any] = {"vnode_count": random.choice((1, 3))}
     if beginning is not Beginning.ADOPTED_IN_PLACE:
         fields["table_properties"] = {"delta.enableChangeDataFeed": random.choice(("true", "false"))}
     strategy = random.choice(_STRATEGIES)
-    of_groups = {"no_shuffle"} if tables == 1 else {"no_shuffle", "arrangement"}
+    # Joined rows are read group by group only if the SELECT that groups joins the tables themselves.
+    of_groups = {"no_shuffle", "arrangement"} if joins else {"no_shuffle"}
     if beginning.is_adopted or strategy == "snapshot" or (query.grouped and strategy in of_groups):
         return fields
     return {**fields, "strategy": strategy, "rate_limit": random.choice((None, 7, 20))}
