@@ -136,7 +136,7 @@ def test_old_images_cost_no_shuffle_and_no_scan_and_nothing_where_nobody_needs_t
     DeltaTable(path).update({"name": "'x'"}, predicate="id = 1")
     source = job_rows(spark, path)
     plain, with_old = (
-        net_changes(source, offset_of(0), offset_of(1), F.lit(True), columns) for columns in ((), ("name",))
+        net_changes(source, offset_of(0), offset_of(1), F.lit(True), columns) for columns in (None, ("name",))
     )
     plans = [net._jdf.queryExecution().executedPlan().toString() for net in (plain, with_old)]
     work = [[plan.count(node) for node in ("Exchange", "Sort", "Window", "Scan")] for plan in plans]
