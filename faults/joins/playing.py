@@ -25,7 +25,7 @@ class Game:
     """
 
     def __init__(self, case: JoinsCase, spark: SparkSession, folder: Path) -> None:
-        self._gaps, self._query = case.gaps, case.query.text
+        self._gaps = case.gaps
         self.truth = JoinsTruth(case.tables, case.query.text, spark.newSession(), folder / "truth")
         self._tables = {
             table.name: PlayedTable(
@@ -55,7 +55,7 @@ class Game:
                 self.job.some_epochs()
             self.job.end()
         except QueryFailedError as error:
-            self.truth.require_failing([self._query], error)
+            self.truth.require_failing([self.job.case.query.text], error)
 
     def _change(self, gap: Changes) -> None:
         for name, kind in gap:

@@ -78,4 +78,4 @@ def _hashed(rows: DataFrame) -> DataFrame:
 
 def _differ(one: DataFrame, other: DataFrame) -> bool:
     counted = one.toDF("a", "b").withColumn("n", F.lit(1)).unionAll(other.toDF("a", "b").withColumn("n", F.lit(-1)))
-    return bool(counted.groupBy("a", "b").agg(F.sum("n").alias("n")).filter("n <> 0").head(1))
+    return not counted.groupBy("a", "b").agg(F.sum("n").alias("n")).filter("n <> 0").isEmpty()
