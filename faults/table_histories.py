@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NoReturn
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.errors import QueryFailedError
 from faults.campaign import WrongError
+from faults.failing_rows import fails
 from faults.shapes.case import Case
 from faults.shapes.rows import Row
 from faults.shapes.truth import PINNED
@@ -77,10 +78,5 @@ class TableHistories:
         raise QueryFails from error
 
     def _is_failing(self, queries: Iterable[str]) -> bool:
-        for query in queries:
-            for rows in reversed(self._moments):
-                try:
-                    self.result(query, rows).collect()
-                except PySparkException:
-                    return True
-        return False
+        moments = tuple(reversed(self._moments))
+        return any(fails(partial(self.result, query, rows)) for query in queries for rows in moments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -16,6 +17,7 @@ from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
 from faults.damaged_view import damage_and_ask_for_repair
+from faults.failing_rows import fails
 from faults.groups.case import GroupJob
 from faults.groups.truth import require_same
 from faults.shapes.truth import Truth
@@ -140,9 +142,4 @@ class PlayedJob:
 
     def _query_fails(self) -> bool:
         """Return whether Spark refuses the query over the rows of any version."""
-        try:
-            for rows in self.truth.all_rows():
-                self.truth.result(rows).collect()
-        except PySparkException:
-            return True
-        return False
+        return any(fails(partial(self.truth.result, rows)) for rows in self.truth.all_rows())

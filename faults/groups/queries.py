@@ -193,7 +193,11 @@ def _ranked_groups(draw: Drawing) -> str:
 
 def _renamed(draw: Drawing) -> str:
     """Steps that give columns the names of others, or drop what later ones divide by."""
-    first, second = (named(draw.random, one.name) for one in draw.random.sample(draw.table.groups, 2))
+    one, other = draw.random.sample(draw.table.groups, 2)
+    if other.type == "double":
+        # The view's units are its values.
+        one, other = (other, one) if one.type != "double" else (one, draw.table.groups[0])
+    first, second = (named(draw.random, column.name) for column in (one, other))
     value, key = named(draw.random, draw.table.values[0].name), draw.random.choice(draw.table.key).name
     inner = f"SELECT {first} AS {second}, {second} AS {first}, {value}, {key} FROM upstream{draw.where()}"
     if draw.relation == "u":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.verification.verifier import compare_now
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import Outcome, WrongError
+from faults.failing_rows import fails
 from faults.shapes import refusals
 from faults.shapes.case import Case, Gap
 from faults.shapes.file_writers import ConvertWriter, LogWriter
@@ -278,9 +280,4 @@ class Game:
 
     def _query_fails(self) -> bool:
         """Return whether Spark refuses the query over the rows of any version."""
-        try:
-            for rows in self.truth.all_rows():
-                self.truth.result(rows).collect()
-        except PySparkException:
-            return True
-        return False
+        return any(fails(partial(self.truth.result, rows)) for rows in self.truth.all_rows())
