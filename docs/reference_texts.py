@@ -289,7 +289,9 @@ WHAT_TO_DO = {
     "was turned off after the job was created",
     "ChangeFeedGapError": "[rebuild](../how-to/rebuild.md), and [keep changes longer](../how-to/set-retention.md). If "
     "a replication slot is gone, see [what ends a job](../how-to/backfill-from-postgresql.md#what-ends-a-job); if "
-    "records of a topic are gone, see [retention](../how-to/backfill-from-kafka.md#retention)",
+    "records of a topic are gone, see [retention](../how-to/backfill-from-kafka.md#retention). If groups count rows "
+    "that are gone, epochs go on, and the groups can be neither "
+    "[verified nor repaired](../concepts/query.md#groups-of-rows-that-are-only-appended)",
     "UpstreamReplacedError": "[rebuild](../how-to/rebuild.md) if the present table is the right one; else restore it",
     "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](../how-to/rebuild.md)",
     "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](../how-to/repair-rows.md) all vnodes or "

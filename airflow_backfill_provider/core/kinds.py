@@ -119,6 +119,11 @@ class JobStrategy(Protocol):
         """Whether the strategy lays rows out by their units, so that a chunk has whole units."""
         ...
 
+    @property
+    def reads_splits(self) -> bool:
+        """Whether the strategy reads the upstreams to which rows are only appended, and no others."""
+        ...
+
     def require_job(self, job: Any) -> None:
         """
         Refuse a definition that names this strategy but has a field that it does not support.
@@ -203,6 +208,11 @@ class JobShape(Protocol):
     @property
     def whole_history(self) -> bool:
         """Whether one epoch must read all of history, so that jobs have no rate limit and no pace."""
+        ...
+
+    @property
+    def adds_rows(self) -> bool:
+        """Whether rows that are only appended are added to the units that the view has."""
         ...
 
     @property
@@ -349,6 +359,28 @@ def may_read_units(shape: JobShape, query: str, strategy: str | None) -> bool:
     if not shape.query(query).has_row_units:
         return False
     return any(kind.reads_units for kind in STRATEGIES) if strategy is None else STRATEGIES.named(strategy).reads_units
+
+
+def may_add_rows(shape: JobShape, strategy: str | None) -> bool:
+    """
+    Return whether rows that are only appended may be added to the units of a view, however few at a time.
+
+    Then what a shape declares of its visibility and of whole histories does not hold.
+
+    :param strategy: the strategy's name; ``None`` if it is chosen later.
+    """
+    return shape.adds_rows and strategy is not None and STRATEGIES.named(strategy).reads_splits
+
+
+def strategy_of(job: Any) -> JobStrategy | None:
+    """Return the strategy that a job names, or the only one that can read its upstream; ``None`` if one is chosen."""
+    if job.strategy in STRATEGIES:
+        return STRATEGIES.named(job.strategy)
+    if job.upstreams or not job.upstream.appends_only:
+        return None
+    suited = shape_of_job(job).strategies
+    named = (kind for kind in STRATEGIES if kind.reads_splits and (suited is None or kind.name in suited))
+    return next(named, None)
 
 
 def row_units(settings: Any) -> JobRowUnits | None:

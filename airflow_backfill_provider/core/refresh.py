@@ -38,6 +38,11 @@ NO_CHOICE = (
 WAY_OUT = "or keep the query and set refresh: full, which computes the whole view whenever rows change"
 """The advice for a query that only ``full`` accepts."""
 
+THROUGH_A_ROW_VIEW = (
+    "make a view of its rows first (SELECT … FROM upstream), and let this job read that view once it is finished"
+)
+"""The advice for an upstream that a query cannot follow, but a view of its rows can."""
+
 
 class PinnedRefresh(Frozen):
     """

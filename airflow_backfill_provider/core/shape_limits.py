@@ -1,12 +1,19 @@
-"""What a job cannot ask for because of the shape of its query."""
+"""
+What a job cannot ask for because of the shape of its query.
+
+A strategy that reads history unit by unit lifts these limits, if the query tells the unit of each row: a chunk then has
+whole units. A strategy that reads rows that are only appended lifts all but one, if the shape adds such rows to the
+units that the view has: a chunk may have any rows, but one task run has to write it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.kinds import STRATEGIES, JobShape, may_read_units
+from airflow_backfill_provider.core.kinds import STRATEGIES, JobShape, may_add_rows, may_read_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,7 @@ class ShapeLimits:
         :raises InvalidJobError: with the field.
         """
         self._require_strategy()
-        if self.shape.only_visibility not in {None, visibility} and not self._are_lifted:
+        if self.usual_visibility not in {None, visibility} and not self._reads_units:
             raise InvalidJobError(
                 f"visibility: a view of shape {self.shape.name} has {self.shape.only_visibility} only{self._under}; "
                 f"leave visibility out{self._or_by_units}"
@@ -43,7 +50,7 @@ class ShapeLimits:
 
         :raises InvalidJobError: with what to do.
         """
-        if self.shape.single_part and parallelism > 1 and not self._are_lifted:
+        if self.shape.single_part and parallelism > 1 and not self._reads_units:
             raise InvalidJobError(
                 f"parallelism: {parallelism} task runs cannot write a view of shape {self.shape.name} together"
                 f"{self._under}; leave it out{self._or_by_units}"
@@ -57,7 +64,7 @@ class ShapeLimits:
         :raises InvalidJobError: with the field, and what to do.
         """
         for field, value in speed.items():
-            if self.shape.whole_history and value is not None and not self._are_lifted:
+            if self.reads_at_once and value is not None:
                 raise InvalidJobError(
                     f"{field}: a view of shape {self.shape.name} is filled{self._under} by one epoch that reads all of "
                     f"history; leave {field} out, and pause the job to hold it back{self._or_by_units}"
@@ -72,16 +79,30 @@ class ShapeLimits:
             )
 
     @property
-    def _are_lifted(self) -> bool:
+    def usual_visibility(self) -> Any:
+        """The visibility of jobs that name none; ``None`` if the shape does not decide."""
+        return None if self._adds_rows else self.shape.only_visibility
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether one epoch must read all of history."""
+        return self.shape.whole_history and not (self._reads_units or self._adds_rows)
+
+    @property
+    def _reads_units(self) -> bool:
         return may_read_units(self.shape, self.query, self.strategy)
 
     @property
+    def _adds_rows(self) -> bool:
+        return may_add_rows(self.shape, self.strategy)
+
+    @property
     def _under(self) -> str:
-        return f" under strategy {self.strategy}" if self.strategy and self._or_by_units else ""
+        return f" under strategy {self.strategy}" if self._adds_rows or (self.strategy and self._or_by_units) else ""
 
     @property
     def _or_by_units(self) -> str:
         """What else can be done about a limit, if some strategies read the view's units one by one."""
-        if not may_read_units(self.shape, self.query, None):
+        if self._adds_rows or not may_read_units(self.shape, self.query, None):
             return ""
         return f", or use strategy {' or '.join(kind.name for kind in STRATEGIES if kind.reads_units)}"

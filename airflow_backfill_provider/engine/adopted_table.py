@@ -56,6 +56,7 @@ def compare_adopted(
         location=location,
         table=lambda: table,
         older=(),
+        upstream=upstream,
         reader=reader,
         others={name: other.rows.reader for name, other in tables.others(job, settings.upstream).items()},
         further={name: lead.rows for name, lead in tables.leads(job, settings.upstream).items()},

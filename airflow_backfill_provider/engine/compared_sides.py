@@ -29,9 +29,10 @@ from airflow_backfill_provider.engine.expected import (
     vnode_of,
     vnode_of_unit,
 )
-from airflow_backfill_provider.shapes import query_of, resolved_query_of, row_units_of
+from airflow_backfill_provider.shapes import query_of, resolved_query_of, row_units_of, shape_of
 from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
 from airflow_backfill_provider.spark.former_rows import broken_keys, rows_of_query
@@ -57,7 +58,8 @@ class ComparedSides:
     :param location: the location of the view's table.
     :param table: returns all rows of the view, former ones included.
     :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
-    :param reader: reads the upstream.
+    :param upstream: the upstream, or the one that leads.
+    :param reader: reads it.
     :param placed: reads its rows with the columns of positions, if it has none.
     :param others: the readers of the upstreams that are read whole, by their names.
     :param further: the upstreams that lead further branches, by their names.
@@ -69,10 +71,16 @@ class ComparedSides:
     location: str
     table: Callable[[], DataFrame]
     older: Sequence[PinnedRead]
+    upstream: Source
     reader: SourceReader
     placed: Callable[[], DataFrame] | None = None
     others: Mapping[str, SourceReader] = field(default_factory=dict)
     further: Mapping[str, JobRows] = field(default_factory=dict)
+
+    @property
+    def loses_rows(self) -> bool:
+        """Whether the upstream may have removed rows of the view; a group that lost one cannot be compared at all."""
+        return self.reader.loses_rows and shape_of(self.settings.definition).has_keys
 
     @property
     def units(self) -> Units:
@@ -125,7 +133,8 @@ class ComparedSides:
 
     def comparable(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
         """Return the rows of :meth:`found` without those that the upstream has removed."""
-        rows = self.without_removed(self._view(schema), self.key)
+        view = self._view(schema)
+        rows = self.without_removed(view, self.key) if self.loses_rows else view
         return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
 
     def without_removed(self, rows: DataFrame, key: Sequence[str]) -> DataFrame:

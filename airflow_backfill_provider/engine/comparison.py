@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.status.differences import (
 from airflow_backfill_provider.core.status.verification import MOST_KEYS_KEPT, ComparedVnodes
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
 from airflow_backfill_provider.engine.differing_keys import COLUMNS, KIND, differing_keys, encoded
+from airflow_backfill_provider.jobs.lost_rows import require_computed_again
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.row_hash import halves, sum_of
 from airflow_backfill_provider.spark.spark_errors import comparison_errors
@@ -43,6 +44,7 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
     :raises VersionGoneError: if a version can no longer be read.
     :raises VerificationFailedError: if a table cannot be read.
     :raises MaterializedViewError: if the view has other columns.
+    :raises ChangeFeedGapError: if rows are gone that the view's groups count.
     """
     started = time.monotonic()
     job, pinned = sides.settings.definition, sides.pinned
@@ -55,7 +57,9 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
         found = sides.found(vnodes, schema)
         actual = _checksums(sides.comparable(vnodes, schema))
         rows = sum(checksum.rows for checksum in actual.values())
-        removed = found.count() - rows if sides.reader.loses_rows else 0
+        removed = found.count() - rows if sides.loses_rows else 0
+    # Again, because rows may have been removed while they were read, and then none of the sides is the right one.
+    require_computed_again(sides.settings, sides.upstream, pinned.upstream_version)
     differing = differing_vnodes(wanted, actual)
     differences: tuple[VnodeDifference, ...] = ()
     keys: tuple[DifferingKey, ...] = ()
@@ -121,7 +125,7 @@ def _details(
         inexact=sides.inexact(schema),
     ).persist(KEPT)
     try:
-        comparable = _comparable(sides, keys) if sides.reader.loses_rows else keys
+        comparable = _comparable(sides, keys) if sides.loses_rows else keys
         counted = comparable.groupBy(UNIT, KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
         counts: dict[int, dict[str, int]] = {vnode: {} for vnode in differing}
         for row in counted:
@@ -138,7 +142,7 @@ def _details(
             VnodeDifference(vnode=vnode, **kinds)
             for vnode, kinds in sorted(counts.items())
             # Without a key that differs, such a vnode is equal after all.
-            if kinds or not (sides.reader.loses_rows or sides.inexact(schema))
+            if kinds or not (sides.loses_rows or sides.inexact(schema))
         ),
         tuple(
             DifferingKey(

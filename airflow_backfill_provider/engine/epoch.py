@@ -27,6 +27,7 @@ from airflow_backfill_provider.engine.named_tables import register_view, require
 from airflow_backfill_provider.engine.placed_changes import PlacedWindowChanges
 from airflow_backfill_provider.engine.tables import JobTables
 from airflow_backfill_provider.engine.window_changes import WindowChanges
+from airflow_backfill_provider.jobs.lost_rows import require_computed_again
 from airflow_backfill_provider.lake.store.one_listing import one_listing
 from airflow_backfill_provider.spark.spark_errors import epoch_errors
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
@@ -181,6 +182,8 @@ class EpochEvaluator:
             if self._barrier.computes_whole:
                 self._compute_whole(REPAIR)
                 return
+            tables = self._tables
+            require_computed_again(tables.settings, tables.upstream, self._barrier.upstream.to_offset)
             self._work = self._tables.writer.repair(
                 self._changes.of_view(), self._tables.identity, self._barrier, since=self._since
             )

@@ -32,6 +32,7 @@ def sides_of(
         location=job.view_location,
         table=partial(tables.table_rows, job.view_location, pinned.view_version),
         older=[read for read in barrier.view_after if read.offset != pinned.upstream_version],
+        upstream=upstream,
         reader=tables.reader(job, upstream),
         placed=tables.placed(settings, upstream),
         others={name: other.rows.reader for name, other in tables.others(job, settings.upstream).items()},

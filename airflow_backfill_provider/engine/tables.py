@@ -247,6 +247,9 @@ class TableOpener:
         """
         job, units = settings.definition, row_units_of(settings)
         reader, placed = self.reader(job, upstream), self.placed(settings, upstream)
+        if not SHAPES.named(settings.shape).has_keys:
+            # Groups of the rows that are left would be computed without those that are gone.
+            reader = reader.whole_since(settings.first_offset)
         if units is not None and units.others:
             return JobRows.of(job, reader, settings.upstream)
         return JobRows.of(job, reader, settings.upstream, settings.scan.order, placed, units)

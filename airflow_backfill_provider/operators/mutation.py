@@ -22,7 +22,7 @@ from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.state.store import BackfillStore
+    from airflow_backfill_provider.jobs.backfill import Backfill
 
 
 KEEP = "keep"
@@ -33,14 +33,14 @@ class _MutationOperator(BackfillOperator):
     """A task that changes the settings; does nothing if they already have the value."""
 
     @abstractmethod
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Change the settings and return those in force."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the settings."""
         with self.opened() as backfill:
             backfill.require_ours()
-            settings = self.mutate(backfill.store, str(requester_of(context)))
+            settings = self.mutate(backfill, str(requester_of(context)))
         self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
         return settings_summary(settings)
 
@@ -52,11 +52,11 @@ class PauseBackfillOperator(_MutationOperator):
     Returns the job's settings in force.
     """
 
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Pause."""
         from airflow_backfill_provider.jobs import mutations
 
-        return mutations.pause_job(store=store, requested_by=requested_by)
+        return mutations.pause_job(store=backfill.store, requested_by=requested_by)
 
 
 class ResumeBackfillOperator(_MutationOperator):
@@ -66,11 +66,11 @@ class ResumeBackfillOperator(_MutationOperator):
     Returns the job's settings in force.
     """
 
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Resume."""
         from airflow_backfill_provider.jobs import mutations
 
-        return mutations.resume_job(store=store, requested_by=requested_by)
+        return mutations.resume_job(store=backfill.store, requested_by=requested_by)
 
 
 class ThrottleBackfillOperator(_MutationOperator):
@@ -106,14 +106,14 @@ class ThrottleBackfillOperator(_MutationOperator):
         self.target_epoch_seconds = target_epoch_seconds
         self.max_rows_per_second = max_rows_per_second
 
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Throttle."""
         from airflow_backfill_provider.jobs import mutations
 
         pace = self.max_rows_per_second
         return mutations.throttle_job(
             rate_limit_of(self.rate_limit),
-            store=store,
+            store=backfill.store,
             requested_by=requested_by,
             target_epoch_seconds=target_of(self.target_epoch_seconds),
             max_rows_per_second=mutations.Unchanged.KEPT if pace == KEEP else pace_of(pace),
@@ -136,11 +136,11 @@ class RescaleBackfillOperator(_MutationOperator):
         super().__init__(**kwargs)
         self.parallelism = parallelism
 
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Rescale."""
         from airflow_backfill_provider.jobs import mutations
 
-        return mutations.rescale_job(parallelism_of(self.parallelism), store=store, requested_by=requested_by)
+        return mutations.rescale_job(parallelism_of(self.parallelism), store=backfill.store, requested_by=requested_by)
 
 
 class RepairBackfillOperator(_MutationOperator):
@@ -166,12 +166,14 @@ class RepairBackfillOperator(_MutationOperator):
         self.vnodes = vnodes
         self.keys = keys
 
-    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+    def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Request the repair."""
         from airflow_backfill_provider.jobs import mutations
+        from airflow_backfill_provider.jobs.lost_rows import require_repairable
 
+        require_repairable(backfill)
         return mutations.repair_job(
-            store=store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), units=keys_of(self.keys)
+            store=backfill.store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), units=keys_of(self.keys)
         )
 
 

@@ -1,4 +1,4 @@
-"""What the epoch of a changed query finds: the columns of the view, and those of the upstreams as of its begin."""
+"""What an epoch finds that repairs, or whose query changed: what is lost, and the columns of view and upstreams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from airflow_backfill_provider.core.epoch.changed_query import is_changed, record_of
 from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.jobs.lost_rows import why_not_computed_again
 from airflow_backfill_provider.lake.tables.view_table import view_table
 from airflow_backfill_provider.protocol.decision import EpochInputs
 from airflow_backfill_provider.protocol.rewrite import FormerState
@@ -15,15 +16,19 @@ from airflow_backfill_provider.sources.base import Source
 
 def former_state(inputs: EpochInputs, upstream: Source, storage_options: Mapping[str, str] | None) -> FormerState:
     """
-    Return what a changed query finds; nothing is looked up as long as it reads and gives the former columns.
+    Return what a repair and a changed query find; nothing is looked up without a repair or other columns.
 
     Every epoch before is committed, so the view has the columns of the former query.
 
     :param upstream: the upstream that leads.
     :param storage_options: options of the object store.
     """
-    if inputs.previous is None or not is_changed(inputs.new_records):
+    if inputs.previous is None:
         return FormerState()
+    if not is_changed(inputs.new_records):
+        repairs = any(record.repair for record in inputs.new_records)
+        end = inputs.previous.upstream.to_offset
+        return FormerState(lost=why_not_computed_again(inputs.settings, upstream, end) if repairs else "")
     former, settings = record_of(inputs.history, inputs.previous), inputs.settings
     if former and (former.upstream, former.view_columns) == (settings.upstream, settings.view_columns):
         return FormerState()

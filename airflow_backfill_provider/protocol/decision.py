@@ -43,7 +43,7 @@ class EpochInputs:
     :param previous: the newest barrier of the settings' incarnation, which is committed.
     :param commit: its commit.
     :param last_epoch: the newest epoch of all incarnations.
-    :param former: what a changed query finds.
+    :param former: what a repair and a changed query find.
     """
 
     history: Sequence[JobSettings]
@@ -93,7 +93,8 @@ class EpochInputs:
     @property
     def rewrite(self) -> Rewrite:
         """The rows to write because of these records: all repairs that they request, and a changed query."""
-        return rewrite_of(self.history, self.previous, self.new_records, self.former)
+        asked = rewrite_of(self.history, self.previous, self.new_records, self.former)
+        return Rewrite(left_out=self.former.lost) if self.former.lost else asked
 
     @property
     def read_before(self) -> tuple[KeyRange, ...]:
@@ -308,8 +309,7 @@ def why_idle(inputs: EpochInputs, decided: NextEpoch, *, has_changes: bool) -> s
     """
     Return why an epoch has nothing to do, or the empty string if it has.
 
-    :param has_changes: whether the upstream has changes after :attr:`NextEpoch.changes_after`; see
-        :func:`depends_on_changes`.
+    :param has_changes: whether there are changes after :attr:`NextEpoch.changes_after`; see :func:`depends_on_changes`.
     """
     settings, state = inputs.settings, inputs.state
     if _has_other_work(inputs, decided):

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.job.requester import Requester
 from airflow_backfill_provider.core.status.verification import Verification
 from airflow_backfill_provider.jobs import mutations
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.lost_rows import require_repairable
 from airflow_backfill_provider.jobs.verification import verifier
 
 _EPOCHS = 3
@@ -32,11 +33,13 @@ def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_
     :returns: the settings with the repair, or ``None`` if nothing differs.
     :raises NotVerifiedError: if the job was not verified yet.
     :raises JobCancelledError: if the job is cancelled.
+    :raises ChangeFeedGapError: if rows are gone that its groups count.
     """
     mutations.require_not_cancelled(backfill.settings())
     chosen = verifier.what_differs(backfill, verifier.newest_result(backfill))
     if not chosen:
         return None
+    require_repairable(backfill)
     return mutations.repair_job(
         store=backfill.store,
         requested_by=requested_by,

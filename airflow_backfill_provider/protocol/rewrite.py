@@ -24,6 +24,7 @@ class Rewrite:
     :param reads: the columns of the former query, if its condition is computed.
     :param columns_change: the columns that the view gets or loses.
     :param refresh: why the whole view is computed for another query, whatever the job asks for; ``None`` if it is not.
+    :param left_out: why a repair that was asked for is impossible by now; empty if none is left out.
     """
 
     repair: Repair = field(default_factory=Repair)
@@ -31,6 +32,7 @@ class Rewrite:
     reads: ResolvedUpstream | None = None
     columns_change: ColumnsChange | None = None
     refresh: PinnedRefresh | None = None
+    left_out: str = ""
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
@@ -38,24 +40,28 @@ class Rewrite:
 
     def warnings(self, vnodes: frozenset[int]) -> tuple[str, ...]:
         """
-        Return what the repair leaves open.
+        Return what the repair leaves open, or why there is none.
 
         :param vnodes: the job's vnodes.
         """
+        if self.left_out:
+            return (f"the repair that was asked for is left out: {self.left_out}",)
         return (PARTIAL_REPAIR,) if self.repair and not vnodes <= set(self.repair.vnodes) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerState:
     """
-    What a changed query finds, as of the previous epoch.
+    What a repair and a changed query find, as of the previous epoch.
 
     :param view: the view's columns with their types.
     :param unread: which columns of the upstreams the new query uses that were not there yet, in words; else empty.
+    :param lost: why the repair that was asked for is impossible; else empty.
     """
 
     view: Mapping[str, str] = field(default_factory=dict)
     unread: str = ""
+    lost: str = ""
 
 
 _UNKNOWN = FormerState()

@@ -315,9 +315,8 @@ class Shape(ABC):
     """
     A kind of query, and how its view is written.
 
-    Under strategies that read history unit by unit (``Strategy.reads_units``), :attr:`only_visibility`,
-    :attr:`single_part` and :attr:`whole_history` do not hold for queries that tell the unit of each row
-    (:attr:`ShapedQuery.has_row_units`).
+    Under some strategies :attr:`only_visibility`, :attr:`single_part` and :attr:`whole_history` do not hold; see
+    :mod:`airflow_backfill_provider.core.shape_limits`.
     """
 
     name: ClassVar[str]
@@ -341,11 +340,13 @@ class Shape(ABC):
     whole_history: ClassVar[bool] = False
     """Whether one epoch must read all of history, so that jobs have no rate limit and no pace."""
 
+    adds_rows: ClassVar[bool] = False
+    """Whether rows that are only appended are added to the units that the view has, however few at a time."""
+
     has_keys: ClassVar[bool] = False
     """
-    Whether a unit of the view is a row of the upstream, and the view holds its key: see :meth:`ViewWriter.keys`.
-
-    Otherwise a repair names units, and an upstream that may be cleared at once, such as by TRUNCATE, is refused.
+    Whether a unit is a row of the upstream, and the view holds its key: see :meth:`ViewWriter.keys`. Otherwise a repair
+    names units, and an upstream that may be cleared at once, such as by TRUNCATE, is refused.
     """
 
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_ONLY
@@ -360,10 +361,7 @@ class Shape(ABC):
     """Whether epochs read the upstream's changes; otherwise the upstream need not record them."""
 
     pins_columns: ClassVar[bool] = False
-    """
-    Whether a job's settings pin the view's columns, because :meth:`ShapedQuery.units` needs types that only Spark
-    knows, such as that of an expression.
-    """
+    """Whether settings pin the view's columns: :meth:`ShapedQuery.units` needs types that only Spark knows."""
 
     def claims(self, text: str) -> bool:
         """

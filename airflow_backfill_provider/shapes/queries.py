@@ -91,6 +91,7 @@ class Upkeep:
     :param technique: the name of the technique.
     :param reason: why it is used.
     :param reads: what an epoch with changes reads.
+    :param reads_appended: what it reads of an upstream to which rows are only appended, if that is less.
     :param writes: what it writes.
     :param reads_all: whether it reads all rows of the upstream.
     :param cost: the name of its cost in :mod:`~airflow_backfill_provider.core.refresh_cost`; empty for a whole view.
@@ -100,6 +101,7 @@ class Upkeep:
     reason: str
     reads: str
     writes: str
+    reads_appended: str = ""
     reads_all: bool = True
     cost: str = ""
 

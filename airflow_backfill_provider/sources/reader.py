@@ -53,6 +53,15 @@ class SourceReader(ABC):
         A source that cannot go back leaves out those of :meth:`unsettled`.
         """
 
+    def whole_since(self, begin: Offset) -> SourceReader:
+        """
+        Return a reader whose :meth:`rows` fails if a row after an offset is gone, where this one leaves it out.
+
+        For views whose units are groups of rows; see :attr:`loses_rows`. By default the same reader: no row is gone.
+        """
+        del begin
+        return self
+
     def rows_to_verify(self, offset: Offset) -> DataFrame:
         """
         Return the same rows as :meth:`rows`, for a verification.

@@ -45,3 +45,12 @@ class Splits(ABC):
         :returns: warnings that say which places are gone, if the job is to go on without them.
         :raises ChangeFeedGapError: if it is not.
         """
+
+    @abstractmethod
+    def lost(self, ranges: Sequence[SplitRange]) -> str:
+        """
+        Return which rows the upstream has lost, or may have lost, of some places that a job has read.
+
+        :returns: what is gone, in words; an empty text if nothing is.
+        :raises UpstreamUnavailableError: if the upstream does not answer.
+        """

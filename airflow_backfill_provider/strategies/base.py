@@ -138,6 +138,9 @@ class Strategy(ABC):
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""
 
+    reads_splits: ClassVar[bool] = False
+    """Whether the strategy reads the upstreams to whose splits rows are only appended, and no others."""
+
     reads_units: ClassVar[bool] = False
     """
     Whether the strategy lays rows out by the units of the view, if these are groups of rows, and a chunk has whole
@@ -168,7 +171,7 @@ class Strategy(ABC):
 
     def can_read(self, upstream: Source) -> bool:
         """Return whether the strategy is for such a source; by default, for one whose rows it has as of any offset."""
-        return upstream.present is None and upstream.splits is None
+        return upstream.present is None and (upstream.splits is not None) is self.reads_splits
 
     @abstractmethod
     def offer(self, inputs: StrategyInputs) -> Offer:

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.definition import AUTO, BackfillJob
 from airflow_backfill_provider.core.job.visibility import Visibility
-from airflow_backfill_provider.core.kinds import JobShape, further_leads, may_read_units, shape_of_job
+from airflow_backfill_provider.core.kinds import JobShape, further_leads, shape_of_job
+from airflow_backfill_provider.core.refresh import THROUGH_A_ROW_VIEW
 from airflow_backfill_provider.core.shape_limits import ShapeLimits
 from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.description import UpstreamDescription
@@ -57,7 +58,7 @@ def choose_strategy(
         if shape.strategies is not None and not suited:
             raise InvalidJobError(
                 f"query: a view of shape {shape.name} is filled by strategy {' or '.join(sorted(shape.strategies))}, "
-                f"and none of these can read {lead.location}; {_THROUGH_A_ROW_VIEW}"
+                f"and none of these can read {lead.location}; {THROUGH_A_ROW_VIEW}"
             )
     refused = {kind.name: _refusal(job, shape, kind) for kind in suited}
     could = [kind for kind in suited if kind.only_visibility in {None, job.visibility} and not refused[kind.name]]
@@ -73,7 +74,7 @@ def choose_strategy(
         named.require_possible(inputs)
         return StrategyChoice(named, "the job asks for it", estimates)
     against = [refusal for refusal in refused.values() if refusal]
-    whole = {kind.name for kind in could if shape.whole_history and not may_read_units(shape, job.query, kind.name)}
+    whole = {kind.name for kind in could if ShapeLimits(shape, job.query, kind.name).reads_at_once}
     large = inputs.rows > MOST_ROWS_AT_ONCE and any(kind.name not in whole for kind in could)
     for kind in could:
         if large and kind.name in whole:
@@ -118,11 +119,6 @@ def _require_windows(job: BackfillJob, kind: Strategy) -> None:
         )
 
 
-_THROUGH_A_ROW_VIEW = (
-    "make a view of its rows first (SELECT … FROM upstream), and let this job read that view once it is finished"
-)
-
-
 def _require_changes(job: BackfillJob, shape: JobShape, upstream: Source, described: UpstreamDescription) -> None:
     """
     Refuse an upstream whose changes do not say what the query's shape needs to know of them.
@@ -136,12 +132,12 @@ def _require_changes(job: BackfillJob, shape: JobShape, upstream: Source, descri
     if upstream.may_be_cleared and not shape.has_keys:
         raise InvalidJobError(
             f"query: all rows of {upstream.location} may be removed at once (TRUNCATE), and a view of shape "
-            f"{shape.name} does not have the rows to remove; {_THROUGH_A_ROW_VIEW}"
+            f"{shape.name} does not have the rows to remove; {THROUGH_A_ROW_VIEW}"
         )
     needed, known = shape.query(job.query).old_columns(list(described.types)) or (), upstream.old_columns
     if lacking := [] if known is None else [name for name in needed if name not in known]:
         raise InvalidJobError(
             f"query: a view of shape {shape.name} needs the value that {', '.join(lacking)} had before a change, and "
             f"changes of {upstream.location} have only {', '.join(sorted(known or ())) or 'no column'} of that; "
-            f"{_THROUGH_A_ROW_VIEW}"
+            f"{THROUGH_A_ROW_VIEW}"
         )

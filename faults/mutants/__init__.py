@@ -22,6 +22,7 @@ from pathlib import Path
 from docs.generated import table as markdown_table
 from faults.campaign import Campaign, Outcome, WrongError
 from faults.mutants import (
+    added_rows,
     adoption,
     announcing,
     appends,
@@ -98,6 +99,7 @@ MUTANTS = (
     *groups.MUTANTS,
     *folds.MUTANTS,
     *slices.MUTANTS,
+    *added_rows.MUTANTS,
     *joins.MUTANTS,
     *unions.MUTANTS,
     *joined_views.MUTANTS,

@@ -182,6 +182,7 @@ WITHOUT = {
     "shapes/group/writer.py": on_spark("test_groups"),
     "shapes/group/writers.py": on_spark("test_group_folds"),
     "shapes/group/fold/groups.py": on_spark("test_folds"),
+    "shapes/group/added_rows_writer.py": on_spark("test_added_rows"),
     "shapes/group/fold_writer.py": on_spark("test_group_folds"),
     "shapes/group/folded_query.py": on_spark("test_group_folds"),
     "shapes/row/repair.py": on_spark("test_verification"),

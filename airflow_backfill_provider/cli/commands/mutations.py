@@ -142,8 +142,10 @@ def repair(
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.options import key_of
     from airflow_backfill_provider.jobs import mutations
+    from airflow_backfill_provider.jobs.lost_rows import require_repairable
 
     backfill, before = created_job(job)
+    require_repairable(backfill)
     settings = mutations.repair_job(
         store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), units=map(key_of, key or ())
     )

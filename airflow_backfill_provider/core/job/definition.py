@@ -253,11 +253,11 @@ class BackfillJob(StarredQuery):
         require_keepable(self.keep, shape, self.upstream, is_adopted=self.backfill_from is not None)
         self.require_followable(self.query, self.all_upstreams.values(), keeps_arrangement=self.keep_arrangement)
         shape.require_job(self)
-        named = None if self.strategy == AUTO else kinds.STRATEGIES.named(self.strategy)
-        for usual in (shape.default_visibility if named is None else named.only_visibility, shape.only_visibility):
+        named = kinds.strategy_of(self)
+        limits = ShapeLimits(shape, self.query, None if named is None else named.name)
+        for usual in (shape.default_visibility if named is None else named.only_visibility, limits.usual_visibility):
             if usual is not None and "visibility" not in self.model_fields_set:
                 object.__setattr__(self, "visibility", usual)
-        limits = ShapeLimits(shape, self.query, None if named is None else named.name)
         limits.require(visibility=self.visibility, parallelism=self.parallelism, speed=self.rate.limits)
         if named is not None:
             named.require_job(self)

@@ -62,6 +62,9 @@ class UpstreamDefinition(BaseModel):
     has_versions: ClassVar[bool] = False
     """Whether an offset is the version of a table, each change has that of its commit, and names the row's key."""
 
+    appends_only: ClassVar[bool] = False
+    """Whether rows are only appended, each to one of several splits, and never change."""
+
     key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
     distribution_key: tuple[StrictStr, ...] = ()
 

@@ -291,13 +291,16 @@ def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, 
     found = query_of(job).with_state(outlook.state_columns).upkeep(created=created)
     if found is None:
         return {}
+    is_appended = job.upstream.appends_only
+    # Rows that are only appended may be gone later, so such a view is never computed whole.
+    cost = "" if is_appended else found.cost
     return {
         "technique": found.technique,
         "technique_reason": found.reason,
         "refresh": job.refresh,
-        "break_even": break_even(found.cost, outlook.rows) if found.cost else None,
-        "cost": found.cost,
-        "refresh_reads": found.reads,
+        "break_even": break_even(cost, outlook.rows) if cost else None,
+        "cost": cost,
+        "refresh_reads": (found.reads_appended if is_appended else "") or found.reads,
         "refresh_rows": outlook.rows if found.reads_all else None,
         "refresh_writes": found.writes,
     }

@@ -42,6 +42,7 @@ from airflow_backfill_provider.core.status.verification import (
     steps_of,
 )
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.lost_rows import require_computed_again
 from airflow_backfill_provider.jobs.mutations import require_not_cancelled
 from airflow_backfill_provider.lake.tables.verified_tables import table_id, view_version_of
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity, view_identity
@@ -292,6 +293,7 @@ def _pin(
     settings, state, barrier = _committed(backfill)
     options, job = backfill.storage_options, settings.definition
     _require_view(backfill, settings)
+    require_computed_again(settings, backfill.upstream, barrier.upstream.to_offset)
     view_version = view_version_of(job.view_location, settings.incarnation, barrier.epoch, options)
     view_id = table_id(job.view_location, options)
     by_key = not resolved_query_of(settings).holds_distribution_key(settings)

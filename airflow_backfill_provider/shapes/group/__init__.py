@@ -24,10 +24,11 @@ class Group(Shape):
 
     name: ClassVar[str] = "group"
     replaces_columns: ClassVar[bool] = True
-    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
+    strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement", "source"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True
     whole_history: ClassVar[bool] = True
+    adds_rows: ClassVar[bool] = True
     pins_columns: ClassVar[bool] = True
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO
 
@@ -44,7 +45,12 @@ class Group(Shape):
         return check_group_query(text)
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse results that depend on the order of rows, a part of the upstream's vnodes, and one unit by units."""
+        """
+        Refuse results that depend on the order of rows, a part of the upstream's vnodes, and one unit by units.
+
+        Of rows that are only appended, refuse what would have to read them again.
+        """
+        from airflow_backfill_provider.shapes.group.added_rows import require_added
         from airflow_backfill_provider.shapes.group.refusals import refuse_vnodes
 
         query = self.query(job.query)
@@ -55,6 +61,8 @@ class Group(Shape):
                 "strategy snapshot, or auto"
             )
         refuse_vnodes(job)
+        if job.upstream.appends_only:
+            require_added(query, job)
 
     def writer(self, context: WriterContext) -> ViewWriter:
         """Return the writer of the technique that the job's settings pin."""

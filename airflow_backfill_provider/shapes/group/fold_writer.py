@@ -20,6 +20,7 @@ from airflow_backfill_provider.shapes.group.fold.groups import FoldedStep
 from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.fold.statements import IMPOSSIBLE
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
+from airflow_backfill_provider.shapes.group.grouped_rows import Images
 from airflow_backfill_provider.shapes.group.writer import SliceWriter
 from airflow_backfill_provider.spark.replaced_units import replace_known, table_before
 from airflow_backfill_provider.spark.stamps import CHANGES
@@ -58,9 +59,14 @@ class FoldWriter(SliceWriter):
         """Add the changes to the state that the view has; an epoch refuses a view that another writer changed."""
         if since is None or repairs:
             return super().write_changes(changes, identity, barrier, repairs=repairs, since=since)
+        with self._rows.images(changes, barrier) as images:
+            return self._fold_in(images, CHANGES, identity, barrier)
+
+    def _fold_in(self, images: Images, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork | None:
+        """Add rows that go and rows that come to the state that the view has, in one commit per part of an epoch."""
         view = self._context.view
-        # The previous epoch left the same rows, but VACUUM may have deleted the files of its version after an OPTIMIZE.
-        known = table_before(view.table, CHANGES, identity, barrier)
+        # The last write left the same rows, but VACUUM may have deleted the files of its version after an OPTIMIZE.
+        known = table_before(view.table, part, identity, barrier)
         if known is None:
             return None
         folded = self._folded()
@@ -74,12 +80,12 @@ class FoldWriter(SliceWriter):
             return self._slices.of_units(lost.toDF(*self._rows.names), barrier)
 
         step = FoldedStep(folded.fold, whole, folded.grouped, folded.finished)
-        with self._possible(), self._rows.images(changes, barrier) as images:
+        with self._possible():
             old, new = folded.rows_of(images.old), folded.rows_of(images.new)
             with step.touched(old, new, lambda units: known.of_units(units).rows, read) as touched:
                 units = touched.units.named(outputs) if touched.units else None
                 held, fresh = known.among(touched.old), touched.fresh.toDF(*names)
-                replace_known(view.table, held, fresh, units, CHANGES, identity, barrier)
+                replace_known(view.table, held, fresh, units, part, identity, barrier)
                 reads_all = images.reads_all or touched.number_lost
                 return UnitWork(
                     technique=self._query.technique, units=touched.number, rows_read=None if reads_all else 0

@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
 from airflow_backfill_provider.shapes import queries
 from airflow_backfill_provider.shapes.functions import AGGREGATES
 from airflow_backfill_provider.shapes.group.fold.items import without_types
+from airflow_backfill_provider.shapes.group.fold.reasons import NotFolded
 from airflow_backfill_provider.shapes.group.steps import Step
 from airflow_backfill_provider.shapes.group.units import Units, common_terms
 from airflow_backfill_provider.shapes.group.upkeep import FOLDED, MAYBE_FOLDED, sliced
@@ -67,11 +68,16 @@ class GroupingQuery(queries.ShapedQuery):
         """Whether a row of the view may be computed from values of several rows."""
         return any(step.group is not None for step in self.steps)
 
+    @property
+    def why_not_folded(self) -> NotFolded | None:
+        """Why the query cannot be folded, as far as its text tells it."""
+        return without_types(self.steps, self.units_with(()), self.text)
+
     def upkeep(self, *, created: bool) -> queries.Upkeep:
         """Return the technique, and its reason as far as the query's text tells it."""
         if self.technique is Technique.FOLD:
             return FOLDED
-        reason = without_types(self.steps, self.units_with(()), self.text)
+        reason = self.why_not_folded
         if reason is None and not created:
             return MAYBE_FOLDED
         because = "its types cannot be folded, or the job is older than folds" if reason is None else str(reason)

@@ -13,6 +13,7 @@ FOLDED = Upkeep(
     reads="the changes and the state of the touched groups; and all rows of the upstream, if a group loses its least "
     "or greatest value",
     writes="the rows of touched groups that differ, in one commit",
+    reads_appended="the rows that came, and the state of their groups",
     reads_all=False,
     cost=FOLD,
 )

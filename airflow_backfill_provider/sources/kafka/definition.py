@@ -48,6 +48,7 @@ class KafkaUpstream(UpstreamDefinition):
     kind: ClassVar[str] = "kafka"
     offset_name: ClassVar[str] = "position"
     lag_unit: ClassVar[str] = "record"
+    appends_only: ClassVar[bool] = True
 
     connection: Annotated[StrictStr, Field(min_length=1)]
     topic: Annotated[StrictStr, Field(min_length=1)]

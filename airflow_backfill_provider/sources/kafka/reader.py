@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from copy import copy
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -90,9 +91,18 @@ class KafkaReader(SourceReader):
     def __init__(self, spark: SparkSession, source: KafkaSource) -> None:
         self._spark = spark
         self._source = source
+        self._begin: Offset | None = None
+
+    def whole_since(self, begin: Offset) -> KafkaReader:
+        """Return a reader that needs all records after an offset."""
+        reader = copy(self)
+        reader._begin = begin  # noqa: SLF001 - it is a copy of this object
+        return reader
 
     def rows(self, offset: Offset) -> DataFrame:
         """Return the records up to an offset that are left; some may be removed while they are read."""
+        if self._begin is not None:
+            return self._used(window(self._begin, offset), LostRecords.FAIL)
         beginnings = ends_of(self._source.splits.beginnings())
         left = [SplitRange(split, beginnings.get(split, end), end) for split, end in ends_of(offset).items()]
         return self._used(left, LostRecords.SKIP)

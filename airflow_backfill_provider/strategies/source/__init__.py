@@ -35,11 +35,14 @@ class SourceBackfill(Strategy):
     """Reads splits, from their first row on."""
 
     name: ClassVar[str] = "source"
+    reads_splits: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse changes that wait."""
-        if problem := _problem(job):
-            raise InvalidJobError(problem)
+        if job.visibility is not Visibility.EVERY_EPOCH:
+            raise InvalidJobError(
+                "visibility: rows that are only appended have no changes that could wait; leave it out"
+            )
 
     def scan(self, settings: JobSettings) -> Scan:
         """Return the scan by vnode and place."""
@@ -50,14 +53,9 @@ class SourceBackfill(Strategy):
         job = settings.definition
         return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
 
-    def can_read(self, upstream: Source) -> bool:
-        """Return whether rows are appended to splits."""
-        return upstream.splits is not None
-
     def offer(self, inputs: StrategyInputs) -> Offer:
         """Accept a job whose upstream has splits."""
-        if problem := _problem(inputs.job):
-            return Offer(fits=False, reason=problem)
+        del inputs
         return Offer(fits=True, reason="rows are only appended, so each split is read from its first row on")
 
     def cost(self, inputs: StrategyInputs) -> CostEstimate:
@@ -108,10 +106,3 @@ class SourceBackfill(Strategy):
         from airflow_backfill_provider.strategies.source.reader import SplitReader
 
         return SplitReader(context, self.vnode_scan(context.settings))
-
-
-def _problem(job: BackfillJob) -> str:
-    """Return what a job asks for that the strategy cannot do; an empty text if it can do all."""
-    if job.visibility is not Visibility.EVERY_EPOCH:
-        return "visibility: rows that are only appended have no changes that could wait; leave it out"
-    return ""

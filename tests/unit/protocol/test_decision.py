@@ -25,6 +25,7 @@ from airflow_backfill_provider.protocol.decision import (
     next_barrier,
     why_idle,
 )
+from airflow_backfill_provider.protocol.rewrite import FormerState
 from airflow_backfill_provider.strategies.base import NextChunk
 from tests.builders import NOW, barrier_of, commit_of, job_of, settings_of, window_of
 from tests.unit.strategies.scan_states import state_of
@@ -305,6 +306,15 @@ def test_a_repair_of_all_vnodes_leaves_nothing_unchecked():
     history = [begun().settings, record(2, SettingsChange.REPAIR, repair=Repair(vnodes=(0, 1, 2, 3)))]
     inputs = begun(history=history)
     assert next_barrier(inputs, planned(inputs), window_of(3, 7), requester=WHO, now=NOW).warnings == ()
+
+
+def test_a_repair_of_groups_whose_rows_are_gone_is_left_out_with_a_warning():
+    """I6: if it was pinned, no epoch could carry it out, and none after it would run."""
+    history = [begun().settings, record(2, SettingsChange.REPAIR, repair=Repair(vnodes=(0, 1, 2, 3)))]
+    inputs = begun(history=history, former=FormerState(lost="offsets 0 to 4 are gone"))
+    barrier = next_barrier(inputs, planned(inputs), window_of(3, 7), requester=WHO, now=NOW)
+    assert (barrier.repair, barrier.settings_sequence) == (Repair(), 2)
+    assert barrier.warnings == ("the repair that was asked for is left out: offsets 0 to 4 are gone",)
 
 
 @pytest.mark.parametrize(("offset", "older"), [(7, None), (3, Offset(3))])

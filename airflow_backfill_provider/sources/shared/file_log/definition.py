@@ -21,6 +21,7 @@ class FileLogUpstream(UpstreamDefinition):
 
     offset_name = "position"
     lag_unit = "row"
+    appends_only = True
 
     key: tuple[KeyColumn, ...] = (KeyColumn(column=SPLIT), KeyColumn(column=PLACE))
     distribution_key: tuple[StrictStr, ...] = (SPLIT,)

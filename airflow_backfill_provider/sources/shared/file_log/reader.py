@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from copy import copy
+from typing import ClassVar, Generic, Self, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,6 +34,13 @@ class FileLogReader(SourceReader, Generic[AnySource]):
     def __init__(self, spark: SparkSession, source: AnySource) -> None:
         self._spark = spark
         self._source = source
+        self._begin: Offset | None = None
+
+    def whole_since(self, begin: Offset) -> Self:
+        """Return a reader that needs all files with rows after an offset."""
+        reader = copy(self)
+        reader._begin = begin  # noqa: SLF001 - it is a copy of this object
+        return reader
 
     @abstractmethod
     def read(self, parts: Sequence[FilePart]) -> DataFrame:
@@ -40,6 +48,8 @@ class FileLogReader(SourceReader, Generic[AnySource]):
 
     def rows(self, offset: Offset) -> DataFrame:
         """Return the rows up to an offset whose files are left as they were."""
+        if self._begin is not None:
+            return self.rows_of([places for places in window(self._begin, offset) if places.size])
         return self.read(self.parts_left(offset))
 
     def parts_left(self, offset: Offset) -> list[FilePart]:

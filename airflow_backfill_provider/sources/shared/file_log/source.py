@@ -236,11 +236,8 @@ class FileLogSource(Source):
     @property
     def splits(self) -> FileSplits:
         """The splits of the log."""
-        return FileSplits(self._problem_at, self.placed.missing_in)
-
-    def _problem_at(self, ranges: Sequence[SplitRange]) -> str:
-        gone = self.gone_among(self.placed.parts(ranges))
-        return self.problem_with(gone) if gone else ""
+        placed = self.placed
+        return FileSplits(lambda ranges: self.gone_among(placed.parts(ranges)), self.problem_with, placed.missing_in)
 
     @property
     def can_reread(self) -> bool:

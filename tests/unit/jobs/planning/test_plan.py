@@ -57,6 +57,23 @@ def test_groups_that_are_read_one_by_one_are_planned_without_the_types_of_their_
     assert "rate_limit: a view of shape group is filled under strategy snapshot by one epoch" in plan.reason
 
 
+def test_groups_of_rows_that_are_only_appended_read_none_again(lake):
+    """So there is no break-even with a view that is computed whole, and no group is too large."""
+    backfilling = planned(lake, range(9))
+    path = backfilling.job.upstream.path
+    query = "SELECT status, max(amount) AS most FROM upstream GROUP BY status"
+    fields = {
+        **backfilling.job.model_dump(mode="json"),
+        "query": query,
+        "upstream": {"path": path, "append_only": True},
+    }
+    del fields["visibility"]
+    plan = make_plan(Backfill(BackfillJob(**fields)))
+    assert (plan.strategy, plan.epochs, plan.technique) == ("source", 3, "fold")
+    assert plan.refresh_reads == "the rows that came, and the state of their groups"
+    assert (plan.refresh_rows, plan.break_even, plan.cost) == (None, None, "")
+
+
 def test_a_named_upstream_is_planned_if_its_location_is_given(lake):
     """Without Spark nobody can look it up, and the view's location is not needed."""
     backfilling = planned(lake, range(3))

@@ -40,6 +40,10 @@ class NumberedSplits(Splits):
             raise ChangeFeedGapError(f"rows of splits {', '.join(gone)} are gone")
         return tuple(f"split {split} has lost rows" for split in gone)
 
+    def lost(self, ranges):
+        gone = {places.split for places in ranges if places.begin < self.oldest.get(places.split, 0)}
+        return f"rows of splits {sorted(gone)} are gone" if gone else ""
+
 
 class Appended(DeltaSource):
     """A source of splits; nothing else is asked of it."""

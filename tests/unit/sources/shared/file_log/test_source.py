@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.shared.file_log.source import FileLogSource
-from airflow_backfill_provider.sources.split_offsets import ends_of
+from airflow_backfill_provider.sources.split_offsets import ends_of, window
 
 
 def opened(folder: Path, **upstream: object) -> FileLogSource:
@@ -96,9 +96,13 @@ def test_compaction_adds_nothing_and_files_that_vacuum_removed_are_missed(tmp_pa
     source.refresh()
     assert source.latest() == known
     source.require_changes(source.splits.beginnings(), known)
+    everything = window(source.splits.beginnings(), known)
+    assert source.splits.lost(everything) == ""
     events.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     with pytest.raises(ChangeFeedGapError, match=r"\(2 such files\)"):
         table(tmp_path).require_changes(source.splits.beginnings(), known)
+    lost = table(tmp_path).splits.lost(everything)
+    assert lost.endswith("is gone or was changed (2 such files)")
 
 
 def test_a_log_that_is_gone_is_another_history(tmp_path: Path):
