@@ -142,17 +142,21 @@ class WriterContext:
         :param with_chunk: whether after the whole epoch, or else after its changes and before its chunk.
         :returns: the used columns and the vnode.
         """
+        from airflow_backfill_provider.spark.predicates import without_pushdown
+
         if self.placed is not None:
-            return self.job_rows.at(barrier.upstream.to_offset)
-        return self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
+            return without_pushdown(self.job_rows.at(barrier.upstream.to_offset))
+        read = self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
+        return without_pushdown(read)
 
     def further_read_set(self, barrier: Barrier) -> Mapping[str, DataFrame]:
         """Return for each upstream that leads a further branch what :meth:`read_set` returns without the chunk."""
         from airflow_backfill_provider.core.epoch.barrier import decoded
+        from airflow_backfill_provider.spark.predicates import without_pushdown
 
         read = [pinned for shown in barrier.view_with_changes for pinned in shown.ranges]
         return {
-            name: rows.within(barrier.window(name).to_offset, decoded(read, rows.scan))
+            name: without_pushdown(rows.within(barrier.window(name).to_offset, decoded(read, rows.scan)))
             for name, rows in self.further.items()
         }
 

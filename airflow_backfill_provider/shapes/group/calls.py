@@ -100,11 +100,17 @@ def order_of(tokens: Sequence[Token], relation: str) -> tuple[Term, ...]:
     found = []
     for part in split(list(tokens), TokenType.COMMA):
         end = len(part)
-        while end > 1 and part[end - 1].text.lower() in _DIRECTIONS:
+        while end > 1 and _is_direction(part, end - 1):
             end -= 1
         if end and part:
             found.append(term(part[:end], relation))
     return tuple(found)
+
+
+def _is_direction(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a token says in which direction rows are ordered; a column may have the name of one."""
+    is_name = tokens[index].token_type is TokenType.IDENTIFIER or type_at(tokens, index - 1) is TokenType.DOT
+    return tokens[index].text.lower() in _DIRECTIONS and not is_name
 
 
 def _called(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:

@@ -54,6 +54,8 @@ REFUSED = [
 ACCEPTED = [
     "SELECT sort_array(collect_list(x), false) AS f, array_sort(collect_set(y)) AS g FROM upstream GROUP BY c",
     "SELECT listagg(x, ',') WITHIN GROUP (ORDER BY x DESC) AS f FROM upstream GROUP BY c",
+    "SELECT listagg(u.`first`, ',') WITHIN GROUP (ORDER BY u.`first` ASC NULLS FIRST) AS f FROM upstream u GROUP BY c",
+    "SELECT listagg(u.last) WITHIN GROUP (ORDER BY u.last) AS f FROM upstream u GROUP BY c",
     "SELECT string_agg(x) WITHIN GROUP (ORDER BY y NULLS LAST, id ASC) AS f FROM upstream GROUP BY c",
     "SELECT max_by(x, struct(y, id)) AS f, min_by(x, u.id) AS g FROM upstream u GROUP BY c",
     "SELECT mode(x, true) AS f, mode() WITHIN GROUP (ORDER BY x) AS g FROM upstream GROUP BY c",
