@@ -144,10 +144,8 @@ class WriterContext:
         """
         from airflow_backfill_provider.spark.predicates import without_pushdown
 
-        if self.placed is not None:
-            return without_pushdown(self.job_rows.at(barrier.upstream.to_offset))
-        read = self.job_rows.as_read(barrier.view_after if with_chunk else barrier.view_with_changes)
-        return without_pushdown(read)
+        rows, reads = self.job_rows, barrier.view_after if with_chunk else barrier.view_with_changes
+        return without_pushdown(rows.as_read(reads) if self.placed is None else rows.at(barrier.upstream.to_offset))
 
     def further_read_set(self, barrier: Barrier) -> Mapping[str, DataFrame]:
         """Return for each upstream that leads a further branch what :meth:`read_set` returns without the chunk."""

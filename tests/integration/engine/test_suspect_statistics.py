@@ -190,6 +190,24 @@ def test_no_statistics_hide_a_row_from_groups_that_are_computed_anew(lakehouse: 
     assert {(row["shop"], row["n"]) for row in lakehouse.view().collect()} == {("a", 3), ("b", 2)}
 
 
+def test_changes_to_nan_reach_groups(lakehouse: Lakehouse) -> None:
+    """I1: Spark keeps bounds of rows that it keeps, without their NaN, and skips what lies outside of them."""
+    lakehouse.make_upstream("id BIGINT, shop STRING, x DOUBLE")
+    lakehouse.change("INSERT INTO {upstream} SELECT id, 'a', id FROM range(9)")
+    query = "SELECT shop, median(id) AS m, count(*) AS n FROM {upstream} WHERE x > 5 GROUP BY shop"
+    lakehouse.create(query=query.format(upstream="upstream"))
+    lakehouse.finish()
+    lakehouse.change("INSERT INTO {upstream} SELECT 10 + id, 'b', double('NaN') FROM range(3)")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(query)
+    lakehouse.change("UPDATE {upstream} SET shop = 'c', x = double('NaN') WHERE id = 8")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(query)
+    lakehouse.change("UPDATE {upstream} SET x = 0 WHERE isnan(x)")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(query)
+
+
 @pytest.mark.exhaustive
 def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse: Lakehouse) -> None:
     write(lakehouse, numbers(1, 10))
