@@ -24,8 +24,8 @@ def why_not_computed_again(settings: JobSettings, upstream: Source, up_to: Offse
     :param upstream: the job's upstream.
     :param up_to: the offset up to which the groups have rows.
     """
-    splits = upstream.splits
-    if splits is None or SHAPES.named(settings.shape).has_keys:
+    # The shape first: to open the splits of a folder reads its log.
+    if SHAPES.named(settings.shape).has_keys or (splits := upstream.splits) is None:
         return ""
     lost = splits.lost([places for places in window(settings.first_offset, up_to) if places.size])
     return lost and (

@@ -44,7 +44,7 @@ MUTANTS = (
         breaks="A verification takes right groups for wrong ones, and a repair makes them wrong.",
         invariant="I6",
         file=f"{_PACKAGE}/jobs/lost_rows.py",
-        old="if splits is None or SHAPES.named(settings.shape).has_keys:",
+        old="if SHAPES.named(settings.shape).has_keys or (splits := upstream.splits) is None:",
         new="if True:",
         killers=(f"{LOST_ROWS}::test_groups_cannot_be_computed_again_once_rows_are_gone_that_they_count",),
     ),
