@@ -28,21 +28,17 @@ def test_removed_records_stay_counted_and_cannot_be_compared(orders: TopicOfOrde
     orders.kafka.create_topic(orders.topic, partitions=2)
     add(orders, 1, 2, 3, 4, 5)
     add(orders, 6, 8, 10, partition=1)
-    settings = orders.create(kafka=FORMAT, query=QUERY, rate_limit=3)
+    settings = orders.create(kafka=FORMAT, query=QUERY, rate_limit=5)
     assert (settings.strategy, bool(settings.state_columns)) == ("source", True)
     orders.epoch()
     orders.assert_truth()
     orders.finish()
-    orders.assert_truth()
     add(orders, 7, partition=1)
     orders.kafka.delete_records(orders.topic, 2)
     orders.finish()
     assert groups(orders) == {"s0": (5, 30), "s1": (4, 16)}
     with pytest.raises(ChangeFeedGapError, match=r"offsets 0 to 1 of partition 0 are gone.*counts these rows"):
         verifier.compare_now(orders.backfill, orders.engine)
-    add(orders, 9)
-    orders.finish()
-    assert groups(orders) == {"s0": (5, 30), "s1": (5, 25)}
 
 
 @pytest.mark.exhaustive
