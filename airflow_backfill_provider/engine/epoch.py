@@ -182,11 +182,9 @@ class EpochEvaluator:
             if self._barrier.computes_whole:
                 self._compute_whole(REPAIR)
                 return
-            tables = self._tables
-            require_computed_again(tables.settings, tables.upstream, self._barrier.upstream.to_offset)
-            self._work = self._tables.writer.repair(
-                self._changes.of_view(), self._tables.identity, self._barrier, since=self._since
-            )
+            tables, barrier = self._tables, self._barrier
+            require_computed_again(tables.settings, tables.upstream, barrier.upstream.to_offset)
+            self._work = tables.writer.repair(self._changes.of_view(), tables.identity, barrier, since=self._since)
 
     def _compute_whole(self, part: str) -> None:
         """Compute the whole view; what the changes add follows from the number of rows, because they are not read."""

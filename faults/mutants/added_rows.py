@@ -25,7 +25,7 @@ MUTANTS = (
         invariant="I2",
         file=f"{_PACKAGE}/shapes/group/added_rows_writer.py",
         old="self._fold_in(images, snapshot_part(part), identity, barrier)",
-        new="self._fold_in(images, CHANGES, identity, barrier)",
+        new='self._fold_in(images, "changes", identity, barrier)',
         killers=(_THROUGH_CRASHES,),
         spark=True,
     ),

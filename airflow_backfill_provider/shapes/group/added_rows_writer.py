@@ -16,7 +16,7 @@ from airflow_backfill_provider.shapes.group.fold_writer import FoldWriter
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.grouped_rows import Images
 from airflow_backfill_provider.spark.predicates import without_pushdown
-from airflow_backfill_provider.spark.stamps import CHANGES, snapshot_part
+from airflow_backfill_provider.spark.stamps import snapshot_part
 
 
 class AddedRowsWriter(FoldWriter):
@@ -45,8 +45,7 @@ class AddedRowsWriter(FoldWriter):
     ) -> UnitWork | None:
         """Add the rows that came; whether the view may have foreign rows is left to the repair that removes these."""
         del repairs, since
-        with self._rows.images(changes, barrier) as images:
-            return self._fold_in(images, CHANGES, identity, barrier)
+        return self._fold_changes(changes, identity, barrier)
 
     def write_part_of_leads(
         self,

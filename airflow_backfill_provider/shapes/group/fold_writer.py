@@ -59,6 +59,10 @@ class FoldWriter(SliceWriter):
         """Add the changes to the state that the view has; an epoch refuses a view that another writer changed."""
         if since is None or repairs:
             return super().write_changes(changes, identity, barrier, repairs=repairs, since=since)
+        return self._fold_changes(changes, identity, barrier)
+
+    def _fold_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier) -> UnitWork | None:
+        """Add the changes to the state that the view has."""
         with self._rows.images(changes, barrier) as images:
             return self._fold_in(images, CHANGES, identity, barrier)
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from copy import copy
-from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -31,8 +29,7 @@ from airflow_backfill_provider.sources.kafka.definition import OFFSET, PARTITION
 from airflow_backfill_provider.sources.kafka.sampled_records import largest_size
 from airflow_backfill_provider.sources.kafka.source import KafkaSource
 from airflow_backfill_provider.sources.kafka.topic import Compaction, Topic
-from airflow_backfill_provider.sources.reader import SourceReader
-from airflow_backfill_provider.sources.shared.appended_rows import as_inserts, is_among
+from airflow_backfill_provider.sources.shared.appended_rows import AppendedRowsReader, as_inserts, is_among
 from airflow_backfill_provider.sources.shared.by_key import with_keys, without_keys
 from airflow_backfill_provider.sources.shared.hidden_options import hide_options
 from airflow_backfill_provider.sources.split_offsets import ends_of, window
@@ -77,35 +74,26 @@ def records_at_once(topic: Topic, ranges: Sequence[SplitRange]) -> int:
     return _FEW_RECORDS if size is None else min(max(_BYTES_AT_ONCE // max(size, 1), 1), _MOST_AT_ONCE)
 
 
-class KafkaReader(SourceReader):
+class KafkaReader(AppendedRowsReader):
     """
     Reads one topic.
 
     :param source: the topic.
     """
 
-    keys_are_unique: ClassVar[bool] = True
-    appends_only: ClassVar[bool] = True
-    loses_rows: ClassVar[bool] = True
-
     def __init__(self, spark: SparkSession, source: KafkaSource) -> None:
         self._spark = spark
         self._source = source
-        self._begin: Offset | None = None
 
-    def whole_since(self, begin: Offset) -> KafkaReader:
-        """Return a reader that needs all records after an offset."""
-        reader = copy(self)
-        reader._begin = begin  # noqa: SLF001 - it is a copy of this object
-        return reader
-
-    def rows(self, offset: Offset) -> DataFrame:
+    def rows_left(self, offset: Offset) -> DataFrame:
         """Return the records up to an offset that are left; some may be removed while they are read."""
-        if self._begin is not None:
-            return self._used(window(self._begin, offset), LostRecords.FAIL)
         beginnings = ends_of(self._source.splits.beginnings())
         left = [SplitRange(split, beginnings.get(split, end), end) for split, end in ends_of(offset).items()]
         return self._used(left, LostRecords.SKIP)
+
+    def all_rows(self, after: Offset, up_to: Offset) -> DataFrame:
+        """Return all records in ``(after, up_to]``, also if the job goes on without lost ones that it has not read."""
+        return self._used(window(after, up_to), LostRecords.FAIL)
 
     def rows_of(self, ranges: Sequence[SplitRange]) -> DataFrame:
         """Return the records of partitions between two offsets each."""

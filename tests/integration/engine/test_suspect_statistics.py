@@ -190,6 +190,19 @@ def test_no_statistics_hide_a_row_from_groups_that_are_computed_anew(lakehouse: 
     assert {(row["shop"], row["n"]) for row in lakehouse.view().collect()} == {("a", 3), ("b", 2)}
 
 
+@pytest.mark.exhaustive
+def test_no_statistics_hide_a_row_from_a_view_that_is_computed_whole(lakehouse: Lakehouse) -> None:
+    """I1: likewise, in each epoch after the first."""
+    write(lakehouse, {"id": pa.array([1], pa.int64()), "x": pa.array([-0.0], pa.float32())})
+    lakehouse.create(
+        query="SELECT id, row_number() OVER (ORDER BY id) AS n FROM upstream WHERE x = 0.0", refresh="full"
+    )
+    lakehouse.finish()
+    write(lakehouse, {"id": pa.array([2], pa.int64()), "x": pa.array([0.0], pa.float32())})
+    lakehouse.epoch()
+    assert ids(lakehouse) == [1, 2]
+
+
 def test_changes_to_nan_reach_groups(lakehouse: Lakehouse) -> None:
     """I1: Spark keeps bounds of rows that it keeps, without their NaN, and skips what lies outside of them."""
     lakehouse.make_upstream("id BIGINT, shop STRING, x DOUBLE")
