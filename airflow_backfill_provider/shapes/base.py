@@ -71,7 +71,7 @@ class WriterContext:
         further: Mapping[str, DataFrame] = MappingProxyType({}),
     ) -> DataFrame:
         """
-        Run the query over some rows.
+        Run the query over some rows; its conditions skip none because of statistics.
 
         :param rows: rows that have at least the used columns.
         :param others: such rows of the upstreams that are read whole, by their names; see :meth:`others_at_end`.
@@ -110,15 +110,11 @@ class WriterContext:
 
     def others_at_begin(self, barrier: Barrier, names: Iterable[str]) -> Mapping[str, DataFrame]:
         """Return for some of the upstreams that are read whole what :meth:`others_at_end` returns, as of the begin."""
-        from airflow_backfill_provider.spark.predicates import without_pushdown
-
-        return {name: without_pushdown(self.others[name].at(barrier.window(name).from_offset)) for name in names}
+        return {name: self.others[name].at(barrier.window(name).from_offset) for name in names}
 
     def others_at_end(self, barrier: Barrier) -> Mapping[str, DataFrame]:
-        """Return the rows of the upstreams that are read whole as of the end of their windows; statistics skip none."""
-        from airflow_backfill_provider.spark.predicates import without_pushdown
-
-        return {name: without_pushdown(rows.at(barrier.window(name).to_offset)) for name, rows in self.others.items()}
+        """Return the rows of the upstreams that are read whole as of the end of their windows."""
+        return {name: rows.at(barrier.window(name).to_offset) for name, rows in self.others.items()}
 
     def old(self, changes: Changes) -> DataFrame:
         """Return the changed rows as of the window's begin, of those that were there (``ShapedQuery.old_columns``)."""
@@ -136,25 +132,21 @@ class WriterContext:
         """
         Return the upstream's rows of which the view consists, each as of the offset that the view has it as of.
 
-        No row is skipped because of statistics. If history is read by the units of joined rows, a row may be read only
-        in part, and all rows are returned.
+        If history is read by the units of joined rows, a row may be read only in part, and all rows are returned.
 
         :param with_chunk: whether after the whole epoch, or else after its changes and before its chunk.
         :returns: the used columns and the vnode.
         """
-        from airflow_backfill_provider.spark.predicates import without_pushdown
-
         rows, reads = self.job_rows, barrier.view_after if with_chunk else barrier.view_with_changes
-        return without_pushdown(rows.as_read(reads) if self.placed is None else rows.at(barrier.upstream.to_offset))
+        return rows.as_read(reads) if self.placed is None else rows.at(barrier.upstream.to_offset)
 
     def further_read_set(self, barrier: Barrier) -> Mapping[str, DataFrame]:
         """Return for each upstream that leads a further branch what :meth:`read_set` returns without the chunk."""
         from airflow_backfill_provider.core.epoch.barrier import decoded
-        from airflow_backfill_provider.spark.predicates import without_pushdown
 
         read = [pinned for shown in barrier.view_with_changes for pinned in shown.ranges]
         return {
-            name: without_pushdown(rows.within(barrier.window(name).to_offset, decoded(read, rows.scan)))
+            name: rows.within(barrier.window(name).to_offset, decoded(read, rows.scan))
             for name, rows in self.further.items()
         }
 

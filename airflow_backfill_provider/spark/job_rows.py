@@ -30,7 +30,7 @@ from airflow_backfill_provider.sources.shared.by_key import column, has_several
 from airflow_backfill_provider.spark.counted_keys import counted_keys
 from airflow_backfill_provider.spark.created_types import as_created
 from airflow_backfill_provider.spark.key_numbers import count_if_single
-from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping, without_pushdown
+from airflow_backfill_provider.spark.predicates import in_any, value_of, within, without_data_skipping
 from airflow_backfill_provider.spark.row_units import RowUnits, with_units
 
 _CHANGE_TYPE, _OFFSET = "change_type", "offset"
@@ -303,10 +303,7 @@ class JobRows:
         """
         if self.units is None:
             raise TypeError(f"rows of {self.location} are not placed by units")
-        used = {
-            name: without_pushdown(found).select(*map(column, self.others[name].columns))
-            for name, found in others.items()
-        }
+        used = {name: found.select(*map(column, self.others[name].columns)) for name, found in others.items()}
         placed = self.with_vnodes(with_units(self.units, rows, used))
         return placed.dropDuplicates(list(self.identity.names)) if self.units.repeats else placed
 

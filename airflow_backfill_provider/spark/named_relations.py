@@ -1,5 +1,8 @@
 """
-SQL over relations that are data frames, such that rows that are kept stay kept.
+SQL over relations that are data frames, such that statistics hide no row, and rows that are kept stay kept.
+
+The conditions of SQL, such as those of a job's query, skip no files and no kept rows. Statistics may be wrong. Spark
+itself finds no ``0.0`` in a file that has only ``-0.0``, and no NaN above a number among rows that it keeps.
 
 A name for a relation is a temporary view for the time of one call. When Spark drops such a view, it forgets what it
 kept of the view's plan, and reads the rows again from then on. So the view is of another plan that gives the same rows.
@@ -10,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.spark.predicates import without_pushdown
 
 
 def sql_over(spark: SparkSession, text: str, relations: Mapping[str, DataFrame]) -> DataFrame:
@@ -22,14 +26,9 @@ def sql_over(spark: SparkSession, text: str, relations: Mapping[str, DataFrame])
     """
     # PySpark puts the name of a relation in place of braces.
     text = text.replace("{", "{{").replace("}", "}}")
-    arguments = {f"relation_{number}": _behind_another_plan(rows) for number, rows in enumerate(relations.values())}
+    arguments = {f"relation_{number}": without_pushdown(rows) for number, rows in enumerate(relations.values())}
     for name, argument in zip(relations, arguments, strict=True):
         text = text.replace(name, f"{{{argument}}}")
     result = spark.sql(text, None, **arguments)
     result.schema  # noqa: B018 - analyses the query
     return result
-
-
-def _behind_another_plan(rows: DataFrame) -> DataFrame:
-    """Return rows with a plan that nobody keeps; Spark's optimizer removes the condition."""
-    return rows.filter(F.lit(True))

@@ -19,7 +19,7 @@ from airflow_backfill_provider.sources.shared.balanced import sum_of
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows, literal
 from airflow_backfill_provider.spark.key_numbers import are_single
-from airflow_backfill_provider.spark.predicates import without_data_skipping, without_pushdown
+from airflow_backfill_provider.spark.predicates import without_data_skipping
 from airflow_backfill_provider.spark.small_changes import are_few, bytes_of
 from airflow_backfill_provider.spark.touched_units import TouchedUnits
 
@@ -254,13 +254,12 @@ def old_images(rows: JobRows, net: DataFrame) -> DataFrame:
     :returns: these columns, under their names.
     """
     old = _old(rows)
-    return without_pushdown(net).filter(F.col(old).isNotNull()).select(F.col(f"{old}.*"))
+    return net.filter(F.col(old).isNotNull()).select(F.col(f"{old}.*"))
 
 
 def new_images(rows: JobRows, net: DataFrame) -> DataFrame:
     """Return the ``new`` images of net changes: the changed rows as of the window's end, with the used columns."""
-    # They are kept, and Spark skips what it keeps by bounds that leave out NaN, which is greater than all numbers.
-    return without_pushdown(net).filter(rows.own.is_upsert).select(*map(column, rows.columns))
+    return net.filter(rows.own.is_upsert).select(*map(column, rows.columns))
 
 
 def leaves_something(rows: JobRows) -> Column:

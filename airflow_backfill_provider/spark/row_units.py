@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.scan.keys import KeyOrder
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.query import NO_OTHERS, Query, run_query
 
 
@@ -46,8 +45,7 @@ def with_units(units: RowUnits, rows: DataFrame, others: Mapping[str, DataFrame]
     :param others: all rows of the other upstreams that the units depend on, by the names in ``units.others``.
     """
     carried = rows.withColumn(units.carried, F.struct(*map(column, rows.columns)))
-    # Neither a condition of the query nor one on units may skip files: their statistics may be wrong.
-    found = run_query(rows.sparkSession, units, without_pushdown(carried), others)
+    found = run_query(rows.sparkSession, units, carried, others)
     # A vnode depends on the type of what is hashed.
     values = [column(field.name).cast(field.type).alias(field.name) for field in units.order.fields]
     return found.select(F.col(f"{units.carried}.*"), *values)

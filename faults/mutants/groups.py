@@ -12,7 +12,6 @@ from faults.mutants.killers import (
     GROUP_VIEWS,
     PLAN_CHECK,
     REFRESH,
-    SUSPECT_STATISTICS,
     UNIT_ARRANGEMENT,
     UNIT_CHUNKS,
 )
@@ -22,26 +21,6 @@ _PACKAGE = "airflow_backfill_provider/shapes/group"
 _FULL = "airflow_backfill_provider/shapes/full"
 
 MUTANTS = (
-    Mutant(
-        name="groups-read-by-statistics",
-        breaks="Statistics of files hide rows from groups that are computed anew, if the query has a condition.",
-        invariant="I1",
-        file="airflow_backfill_provider/shapes/base.py",
-        old="return without_pushdown(rows.as_read(reads)",
-        new="return (lambda rows: rows)(rows.as_read(reads)",
-        killers=(f"{SUSPECT_STATISTICS}::test_no_statistics_hide_a_row_from_groups_that_are_computed_anew",),
-        spark=True,
-    ),
-    Mutant(
-        name="kept-changes-pruned",
-        breaks="A changed row with NaN does not reach its group, because Spark keeps bounds without it.",
-        invariant="I1",
-        file="airflow_backfill_provider/spark/net_changes.py",
-        old="return without_pushdown(net).filter(rows.own.is_upsert)",
-        new="return net.filter(rows.own.is_upsert)",
-        killers=(f"{SUSPECT_STATISTICS}::test_changes_to_nan_reach_groups",),
-        spark=True,
-    ),
     Mutant(
         name="units-by-new-images-alone",
         breaks="A group that a row leaves keeps the row.",

@@ -183,6 +183,20 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
+        name="conditions-skip-rows",
+        breaks="The conditions of a query skip files, and rows that Spark keeps, by statistics.",
+        invariant="I1",
+        file="airflow_backfill_provider/spark/named_relations.py",
+        old="without_pushdown(rows) for number",
+        new="rows.filter('true') for number",
+        killers=(
+            f"{SUSPECT_STATISTICS}::test_no_statistics_hide_a_row_from_groups_that_are_computed_anew",
+            f"{SUSPECT_STATISTICS}::test_changes_to_nan_reach_groups",
+            f"{SUSPECT_STATISTICS}::test_changes_to_nan_reach_rows",
+        ),
+        spark=True,
+    ),
+    Mutant(
         name="cut-files-guessed",
         breaks="A chunk's count is only held against bounds, wherever its position cuts a file.",
         invariant="I6",

@@ -18,7 +18,6 @@ from airflow_backfill_provider.shapes.full.query import FullQuery
 from airflow_backfill_provider.shapes.full.several_query import FullQueryOverSeveral
 from airflow_backfill_provider.shapes.group.unit_types import require_exact_texts
 from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.whole_view import replace_view
 
@@ -65,7 +64,7 @@ class FullWriter(ViewWriter):
     ) -> None:
         """Append the query's rows over all of history, which is one part."""
         del since
-        fresh = self._context.run(without_pushdown(rows), self._context.others_at_end(barrier))
+        fresh = self._context.run(rows, self._context.others_at_end(barrier))
         # Once history is read, its last part has no rows; a query may give rows over nothing, and the view has them.
         self._context.view.append(fresh.limit(0) if barrier.read_before else fresh, part, identity, barrier)
 

@@ -15,7 +15,6 @@ from airflow_backfill_provider.shapes.group.added_rows import not_added
 from airflow_backfill_provider.shapes.group.fold_writer import FoldWriter
 from airflow_backfill_provider.shapes.group.folded_query import FoldedQuery
 from airflow_backfill_provider.shapes.group.grouped_rows import Images
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import snapshot_part
 
 
@@ -59,5 +58,5 @@ class AddedRowsWriter(FoldWriter):
     ) -> None:
         """Add the rows of a part of history."""
         del since
-        images = Images(self._rows.empty(), self._rows.chunk(without_pushdown(rows), further, part, barrier))
+        images = Images(self._rows.empty(), self._rows.chunk(rows, further, part, barrier))
         self._fold_in(images, snapshot_part(part), identity, barrier)

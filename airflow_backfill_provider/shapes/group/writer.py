@@ -25,7 +25,6 @@ from airflow_backfill_provider.shapes.leads_writer import LeadsWriter
 from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.whole_view import replace_view
 
@@ -107,7 +106,7 @@ class SliceWriter(LeadsWriter):
     ) -> None:
         """Append the groups of a part of history, each whole."""
         del since
-        groups = self._rows.chunk(without_pushdown(rows), further, part, barrier).groups()
+        groups = self._rows.chunk(rows, further, part, barrier).groups()
         if self._query.is_global and barrier.read_before:
             # All of history was read before. An aggregate over the rest, which is nothing, would give a second row.
             groups = groups.limit(0)

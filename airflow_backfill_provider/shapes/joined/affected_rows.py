@@ -50,8 +50,7 @@ def leads_of_changes(
             if step.hops:
                 found.append(_met(rows[step.relation], step, values))
             values[step.role] = _kept(_values(step, found), kept)
-        # A file is not skipped by the values that are looked for: its statistics may be wrong.
-        yield _met(without_pushdown(leads), steps[-1], values) if steps[-1].hops else None
+        yield _met(leads, steps[-1], values) if steps[-1].hops else None
 
 
 def _values(step: AffectedStep, found: list[DataFrame]) -> DataFrame:
@@ -73,7 +72,8 @@ def _met(rows: DataFrame, step: AffectedStep, values: Mapping[str, DataFrame]) -
     """Return the rows that any hop leads to; several hops share one pass over them."""
     # Spark looks for a name of the outer rows inside of the subquery first, also among columns that it has dropped.
     outer = {pair.parent: f"backfill_{uuid.uuid4().hex}" for hop in step.hops for pair in hop.pairs}
-    named = rows.select("*", *(column(name).alias(unique) for name, unique in outer.items()))
+    # A file is not skipped by the values that are looked for: its statistics may be wrong.
+    named = without_pushdown(rows).select("*", *(column(name).alias(unique) for name, unique in outer.items()))
     is_met = any_of([_is_met(named.schema, outer, hop, values[hop.child]) for hop in step.hops])
     return named.filter(is_met).select(*map(column, rows.columns))
 

@@ -21,7 +21,6 @@ from airflow_backfill_provider.shapes.row.repair import keys_to_replace, rows_to
 from airflow_backfill_provider.shapes.view_checks import require_lasting, require_possible_columns
 from airflow_backfill_provider.sources.shared.by_key import column, without_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.whole_view import replace_view
 
@@ -132,7 +131,7 @@ class JoinWriter(ViewWriter):
 
     def _joined(self, rows: DataFrame, whole: Mapping[str, DataFrame]) -> DataFrame:
         """Return the view's rows of some leads."""
-        return self._context.run(without_pushdown(rows), whole)
+        return self._context.run(rows, whole)
 
     def _used(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(column, self._rows.columns))

@@ -16,7 +16,6 @@ from airflow_backfill_provider.shapes.joined_groups.joined_rows import JoinedRow
 from airflow_backfill_provider.shapes.joined_groups.query import JoinedGroupQuery
 from airflow_backfill_provider.shapes.joined_groups.read_units import RowsOfUnits
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.unit_places import AffectedRows, are_all, net_by_unit
 
 
@@ -134,6 +133,6 @@ class JoinedInput(GroupInput):
         :param others: those of the upstreams that are read whole, by their names.
         """
         context = self.context
-        read = {name: without_pushdown(rows) for name, rows in leads.items()}
-        lead = read.pop(self.query.lead).select(*map(column, context.job_rows.columns))
-        return JoinedRows(context, self.query, lead, context.beside(others, read), self.names)
+        further = {name: rows for name, rows in leads.items() if name != self.query.lead}
+        lead = leads[self.query.lead].select(*map(column, context.job_rows.columns))
+        return JoinedRows(context, self.query, lead, context.beside(others, further), self.names)

@@ -31,7 +31,6 @@ from airflow_backfill_provider.spark.former_rows import (
     with_columns_of,
 )
 from airflow_backfill_provider.spark.job_rows import literal
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.replaced_units import replace_following, table_before
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
@@ -173,7 +172,7 @@ class FormerRowsWriter(RowWriter):
         query = replace(self._context.query, key=(*self._context.query.key, version))
         (output,) = self._query.key_outputs((version,), names)
         written = versions.filter(F.col(rows.own.is_upsert)).withColumnRenamed(rows.change_offset, version)
-        used = without_pushdown(written).select(*map(column, (*rows.columns, version)))
+        used = written.select(*map(column, (*rows.columns, version)))
         passing = run_query(self._context.spark, query, used)
         changed = self._keys_of(versions, rows.change_offset, rows.own.appeared)
         return former.written(passing, column(output), F.lit(False)).unionAll(

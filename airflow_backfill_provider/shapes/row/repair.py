@@ -21,7 +21,6 @@ from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys, without_keys
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.named_relations import sql_over
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.spark_errors import query_errors
 
 
@@ -89,7 +88,7 @@ def _rows_that_differ(spark: SparkSession, job_rows: JobRows, barrier: Barrier, 
     """
     both = replace(job_rows, types={**change.types, **job_rows.types})
     # The query of a view changes only once every row is read.
-    rows = without_pushdown(both.at(barrier.upstream.to_offset).select(*map(column, both.columns)))
+    rows = both.at(barrier.upstream.to_offset).select(*map(column, both.columns))
     passes = [f"coalesce(({condition}\n), false)" for condition in (change.before, change.after)]
     relation = f"backfill_rows_{uuid.uuid4().hex}"
     name = quote(change.relation)

@@ -28,7 +28,6 @@ from airflow_backfill_provider.spark.mergeable_columns import require_mergeable
 from airflow_backfill_provider.spark.net_changes import MeasuredChanges, leaves_something, net_by_key, new_images
 from airflow_backfill_provider.spark.partitions import touched_partitions
 from airflow_backfill_provider.spark.placed_rows import KnownTable
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.replaced_units import replace_following, table_before
 from airflow_backfill_provider.spark.small_changes import are_few
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
@@ -162,7 +161,7 @@ class RowWriter(ViewWriter):
 
     def _written(self, rows: DataFrame) -> DataFrame:
         """Return the view's rows that come from rows of the upstream."""
-        return self._context.run(without_pushdown(rows))
+        return self._context.run(rows)
 
     def _key_outputs(self) -> tuple[str, ...]:
         return self._query.key_outputs(self._rows.key.names, self._rows.names)

@@ -31,7 +31,6 @@ from airflow_backfill_provider.shapes.view_checks import require_lasting, requir
 from airflow_backfill_provider.sources.shared.by_key import column, decoded_keys, with_keys
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.job_rows import JobRows
-from airflow_backfill_provider.spark.predicates import without_pushdown
 from airflow_backfill_provider.spark.stamps import CHANGES, REPAIR
 from airflow_backfill_provider.spark.whole_view import replace_view
 
@@ -165,7 +164,7 @@ class UnionWriter(LeadsWriter):
         :param rows: the rows by the names of the leads; of those that are missing, none.
         """
         context = self._context
-        found = {name: without_pushdown(rows.get(name, lead.empty())) for name, lead in self._leads.items()}
+        found = {name: rows.get(name, lead.empty()) for name, lead in self._leads.items()}
         lead = found.pop(self._query.lead)
         return context.run(lead, context.others_at_end(barrier), found)
 

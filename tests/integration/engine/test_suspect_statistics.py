@@ -18,9 +18,10 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import MissingRowsError
+from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.core.scan.keys import KeyField, KeyOrder
-from airflow_backfill_provider.jobs import mutations
+from airflow_backfill_provider.jobs import creation, mutations
 from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.lake.tables import rows_in_ranges
 from airflow_backfill_provider.spark import predicates
@@ -219,6 +220,48 @@ def test_changes_to_nan_reach_groups(lakehouse: Lakehouse) -> None:
     lakehouse.change("UPDATE {upstream} SET x = 0 WHERE isnan(x)")
     lakehouse.epoch()
     lakehouse.assert_equals_query(query)
+
+
+@pytest.mark.parametrize("deletion_vectors", ["true", exhaustive("false", name="false")])
+def test_changes_to_nan_reach_rows(lakehouse: Lakehouse, deletion_vectors: str) -> None:
+    """I1: likewise, whether rows of the view are replaced at their places or merged."""
+    lakehouse.make_upstream("id BIGINT, x DOUBLE")
+    lakehouse.change("INSERT INTO {upstream} SELECT id, id FROM range(9)")
+    query = "SELECT id, x FROM {upstream} WHERE x > 5"
+    properties = {"delta.enableDeletionVectors": deletion_vectors}
+    lakehouse.create(query=query.format(upstream="upstream"), table_properties=properties)
+    lakehouse.finish()
+    lakehouse.change("UPDATE {upstream} SET x = double('NaN') WHERE id IN (0, 8)")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(query)
+    lakehouse.change("UPDATE {upstream} SET x = 0 WHERE isnan(x)")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query(query)
+
+
+def test_no_statistics_hide_rows_that_a_dimension_affects(lakehouse: Lakehouse) -> None:
+    """I1: the log says that no row of the lead has a customer."""
+    write(lakehouse, {"id": pa.array([1, 2], pa.int64()), "customer": pa.array([7, 8], pa.int64())})
+    restate(lakehouse, lambda found: {**found, "nullCount": {"id": 0, "customer": 2}})
+    customers = f"{lakehouse.folder}/customers"
+    names = {"id": pa.array([7, 8], pa.int64()), "name": ["ann", "bob"]}
+    write_deltalake(customers, pa.table(names), configuration=CHANGE_DATA_FEED)
+    lakehouse.job = BackfillJob(
+        name="orders_view",
+        upstreams={
+            "orders": {"path": lakehouse.upstream_path, "key": ["id"]},
+            "customers": {"path": customers, "key": ["id"]},
+        },
+        materialized_view=lakehouse.view_path,
+        query="SELECT o.id, c.name FROM orders AS o JOIN customers AS c ON c.id = o.customer",
+        vnode_count=4,
+    )
+    lakehouse.start_job(creation.create_job, lakehouse.backfill)
+    lakehouse.finish()
+    assert {tuple(row) for row in lakehouse.view().select("id", "name").collect()} == {(1, "ann"), (2, "bob")}
+    lakehouse.sql(f"UPDATE delta.{quote(customers)} SET name = 'eve' WHERE id = 7")
+    lakehouse.epoch()
+    assert {tuple(row) for row in lakehouse.view().select("id", "name").collect()} == {(1, "eve"), (2, "bob")}
 
 
 @pytest.mark.exhaustive
