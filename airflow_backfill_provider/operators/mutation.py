@@ -168,13 +168,9 @@ class RepairBackfillOperator(_MutationOperator):
 
     def mutate(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Request the repair."""
-        from airflow_backfill_provider.jobs import mutations
-        from airflow_backfill_provider.jobs.lost_rows import require_repairable
+        from airflow_backfill_provider.protocol.repairs import ask_for_repair_of
 
-        require_repairable(backfill)
-        return mutations.repair_job(
-            store=backfill.store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), units=keys_of(self.keys)
-        )
+        return ask_for_repair_of(backfill, vnodes_of(self.vnodes), keys_of(self.keys), requested_by=requested_by)
 
 
 class CancelBackfillOperator(BackfillOperator):

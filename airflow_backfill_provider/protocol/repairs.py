@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from airflow_backfill_provider import protocol
@@ -39,13 +39,30 @@ def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_
     chosen = verifier.what_differs(backfill, verifier.newest_result(backfill))
     if not chosen:
         return None
+    return ask_for_repair_of(
+        backfill, chosen.vnodes, [*chosen.keys, *chosen.units], requested_by=requested_by, clock=clock
+    )
+
+
+def ask_for_repair_of(
+    backfill: Backfill,
+    vnodes: Iterable[int | str],
+    units: Iterable[object],
+    *,
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Request the repair of chosen rows; see :func:`~airflow_backfill_provider.jobs.mutations.repair_job`.
+
+    :returns: the settings with the repair.
+    :raises InvalidJobError: if nothing is chosen, or something that the job does not have.
+    :raises JobCancelledError: if the job is cancelled.
+    :raises ChangeFeedGapError: if rows are gone that its groups count.
+    """
     require_repairable(backfill)
     return mutations.repair_job(
-        store=backfill.store,
-        requested_by=requested_by,
-        vnodes=chosen.vnodes,
-        units=[*chosen.keys, *chosen.units],
-        clock=clock,
+        store=backfill.store, requested_by=requested_by, vnodes=vnodes, units=units, clock=clock
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_backfill_provider.shapes.group.query import check_group_query
 from faults.groups.queries import a_query
 from faults.groups.refused import a_refused_query
-from faults.groups.tables import Table, a_table, an_upstream
+from faults.groups.tables import Table, a_table, an_upstream, appended
 from faults.shapes.case import Case
 
 STRATEGIES_OF_TABLES = ("arrangement", "snapshot")
@@ -28,13 +28,25 @@ class GroupJob:
     :param query: its query.
     :param seed: the seed of its epochs: when they run, and where attempts die.
     :param refused_for: what its refusal has to name; empty if it has to be accepted.
+    :param of_appended: whether it says that rows are only appended; then it may be refused if it does not fold.
     :param fields: the job's other fields.
     """
 
     query: str
     seed: int
     refused_for: str = ""
+    of_appended: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def definition(self, path: str, key: Sequence[str]) -> dict[str, Any]:
+        """
+        Return the fields of the job.
+
+        :param path: the upstream's path.
+        :param key: the columns of its key, which rows that are only appended need not have.
+        """
+        upstream = {"path": path, "append_only": True} if self.of_appended else {"path": path, "key": list(key)}
+        return {"upstream": upstream, "query": self.query, **self.fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +68,34 @@ class GroupsCase:
         kinds = ", ".join(f"{column.name} {column.type}" for column in self.table.columns)
         changes = "; ".join(", ".join(gap.changes) or "nothing" for gap in self.upstream.gaps)
         queries = " || ".join(job.query for job in self.jobs)
-        text = f"{self.upstream.writer} | {kinds} | {self.upstream.rows} rows | {changes} | {queries}"
+        rows = f"{self.upstream.rows} rows{' that are appended' * self.jobs[0].of_appended}"
+        text = f"{self.upstream.writer} | {kinds} | {rows} | {changes} | {queries}"
         return " ".join(text.split()).encode("ascii", "backslashreplace").decode()
 
 
 def a_case(random: random.Random) -> GroupsCase:
-    """Return a case; a tenth of them have queries that must be refused."""
+    """Return a case; a tenth of them have queries that must be refused, and in a tenth rows are only appended."""
     table = a_table(random)
     upstream = an_upstream(random, table)
     if random.random() < 0.1:
         refused = [a_refused_query(random, table) for _ in range(JOBS)]
         jobs = tuple(GroupJob(one.query, random.randrange(10**9), one.names) for one in refused)
-    else:
-        jobs = tuple(_job(random, a_query(random, table)) for _ in range(JOBS))
+        return GroupsCase(table, upstream, jobs)
+    jobs = tuple(_job(random, a_query(random, table)) for _ in range(JOBS))
+    if random.random() < 0.1:
+        jobs = tuple(_job_of_appended(random, table) for _ in range(JOBS))
+        upstream = appended(random, upstream)
     return GroupsCase(table, upstream, jobs)
+
+
+def _job_of_appended(random: random.Random, table: Table) -> GroupJob:
+    """Return a job over rows that are only appended, with a query that folds, if its text alone decides that."""
+    query = a_query(random, table)
+    while check_group_query(query).why_not_folded is not None:
+        query = a_query(random, table)
+    return GroupJob(
+        query, random.randrange(10**9), of_appended=True, fields={"rate_limit": random.choice((None, 7, 20))}
+    )
 
 
 def _job(random: random.Random, query: str) -> GroupJob:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from faults.groups.truth import require_same
 from faults.shapes.truth import Truth
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse
+
+APPENDED = "are only appended"
+"""What a refusal names of queries that do not fold."""
 
 MOST_EPOCHS = 40
 """The most epochs between two changes; a job has few rows."""
@@ -64,9 +68,11 @@ class PlayedJob:
     def create(self) -> None:
         """Create the job, or have it refused."""
         try:
-            self._failing(lambda: self._lakehouse.create(query=self.job.query, key=self._key, **self.job.fields))
+            self._failing(self._create)
         except InvalidJobError as error:
-            if not self.job.refused_for:
+            if self.job.of_appended and APPENDED in str(error):
+                self._require_no_fold(error)
+            elif not self.job.refused_for:
                 raise WrongError(f"a query is refused: {error}: {self.job.query}") from error
             if self.job.refused_for not in str(error):
                 raise WrongError(f"not named is {self.job.refused_for}: {error}: {self.job.query}") from error
@@ -75,6 +81,16 @@ class PlayedJob:
             return
         if self.job.refused_for and not self.ended:
             raise WrongError(f"{self.job.refused_for} is accepted: {self.job.query}")
+
+    def _create(self) -> None:
+        self._lakehouse.create(**self.job.definition(self._lakehouse.upstream_path, self._key))
+
+    def _require_no_fold(self, refusal: InvalidJobError) -> None:
+        """End the case if a query that is refused over rows that are only appended folds over rows that change."""
+        of_changing = replace(self.job, of_appended=False, fields={})
+        definition = of_changing.definition(self._lakehouse.upstream_path, self._key)
+        if self._lakehouse.create(**definition).state_columns:
+            raise WrongError(f"a query that folds is refused: {refusal}: {self.job.query}")
 
     def some_epochs(self) -> None:
         """Run an epoch, or all that are due."""
@@ -110,7 +126,9 @@ class PlayedJob:
             died(self._random.choice(POINTS), lambda: self._lakehouse.run(barrier))
         commit = self._lakehouse.run(barrier)
         if commit.completed:
-            self._require(version_of(barrier.upstream.to_offset), f"epoch {barrier.epoch}")
+            # The offset of rows that are only appended is no version; they are not appended during an epoch.
+            to = self.truth.newest if self.job.of_appended else version_of(barrier.upstream.to_offset)
+            self._require(to, f"epoch {barrier.epoch}")
         return True
 
     def _require(self, version: int, when: str) -> None:

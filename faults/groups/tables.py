@@ -37,6 +37,9 @@ CHANGES = (
 )
 """Kinds of changes, each a version of the upstream."""
 
+APPENDS = ("append", "append", "append", "rewrite")
+"""The same for an upstream whose rows are only appended."""
+
 TEXTS = (
     *("a", "A", "a ", " a", "ä", "a\u0308", "\u00e9", "e\u0301", "ß", "ss", "SS", "", "I", "ı", "i", "İ", "ﬁ", "fi"),
     *("\ufffd", "\U00010000", "null", "NaN", "'", '"', "\\", "%", "a,b", "\x00", "\n", "1", "01", "1.0", "\u200b"),
@@ -98,6 +101,12 @@ def an_upstream(random: random.Random, table: Table) -> Case:
         gaps=(_gap(random, fewest=0), *(_gap(random, fewest=1) for _ in range(random.randint(1, 2)))),
         verified=random.random() < 0.4,
     )
+
+
+def appended(random: random.Random, upstream: Case) -> Case:
+    """Return an upstream whose rows are only appended."""
+    gaps = (Gap(changes=tuple(random.choice(APPENDS) for _ in gap.changes)) for gap in upstream.gaps)
+    return replace(upstream, gaps=tuple(gaps))
 
 
 def values_of(table: Table) -> Callable[[random.Random, Column], Any]:

@@ -141,14 +141,11 @@ def repair(
         return
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.options import key_of
-    from airflow_backfill_provider.jobs import mutations
-    from airflow_backfill_provider.jobs.lost_rows import require_repairable
+    from airflow_backfill_provider.protocol.repairs import ask_for_repair_of
 
     backfill, before = created_job(job)
-    require_repairable(backfill)
-    settings = mutations.repair_job(
-        store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), units=map(key_of, key or ())
-    )
+    units = map(key_of, key or ())
+    settings = ask_for_repair_of(backfill, [vnodes] if vnodes else (), units, requested_by=user())
     say_changed(before, settings, "the next epoch repairs the chosen rows")
 
 

@@ -69,7 +69,7 @@ class JoinWriter(ViewWriter):
         del repairs, since
         whole = self._context.others_at_end(barrier)
         with self._affected(changes, whole, barrier) as affected:
-            fresh = self._joined(affected.rows, whole)
+            fresh = self._context.run(affected.rows, whole)
             number = self._replace(fresh, affected.keys, CHANGES, identity, barrier)
             read = None if affected.are_looked_up else 0
             return None if number is None else UnitWork(technique=UNIT, units=number, rows_read=read)
@@ -79,7 +79,8 @@ class JoinWriter(ViewWriter):
     ) -> None:
         """Append the rows that a part of the lead's history gives."""
         del since
-        self._context.view.append(self._joined(rows, self._context.others_at_end(barrier)), part, identity, barrier)
+        fresh = self._context.run(rows, self._context.others_at_end(barrier))
+        self._context.view.append(fresh, part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -100,7 +101,7 @@ class JoinWriter(ViewWriter):
                     # What is chosen is read as of the window's end, so it has these changes.
                     rows = rows.unionAll(without_keys(affected.rows, keys, names))
                     every = keys.unionAll(affected.keys).distinct()
-                number = self._replace(self._joined(rows, whole), every, REPAIR, identity, barrier)
+                number = self._replace(self._context.run(rows, whole), every, REPAIR, identity, barrier)
                 return None if number is None else UnitWork(technique=UNIT, units=number)
         finally:
             keys.unpersist()
@@ -108,7 +109,7 @@ class JoinWriter(ViewWriter):
     def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """Replace all rows of the view by the query over all rows of all upstreams."""
         rows = self._context.read_set(barrier, with_chunk=False)
-        fresh = self._joined(rows, self._context.others_at_end(barrier))
+        fresh = self._context.run(rows, self._context.others_at_end(barrier))
         replace_view(self._context.view, fresh, part, identity, barrier)
         return UnitWork(technique=WHOLE)
 
@@ -128,10 +129,6 @@ class JoinWriter(ViewWriter):
     ) -> int | None:
         outputs = self._query.unit_outputs
         return self._context.view.replace_units(fresh, keys.toDF(*outputs), outputs, part, identity, barrier)
-
-    def _joined(self, rows: DataFrame, whole: Mapping[str, DataFrame]) -> DataFrame:
-        """Return the view's rows of some leads."""
-        return self._context.run(rows, whole)
 
     def _used(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(column, self._rows.columns))

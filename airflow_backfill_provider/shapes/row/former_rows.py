@@ -64,7 +64,8 @@ class FormerRowsWriter(RowWriter):
         is_dated = job.valid_by is ValidBy.COMMIT_TIME
         value = recorded_times(self._log, version - 1, version)[version] if is_dated else version
         begins = began(job.valid_by, F.lit(value))
-        self._context.view.append(beginning_at(self._written(rows), job.keep, begins), part, identity, barrier)
+        fresh = beginning_at(self._context.run(rows), job.keep, begins)
+        self._context.view.append(fresh, part, identity, barrier)
 
     def write_changes(
         self,

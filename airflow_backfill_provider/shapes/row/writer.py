@@ -84,7 +84,7 @@ class RowWriter(ViewWriter):
         """Replace or merge the changed keys; if changes waited, remove these keys and append their rows."""
         del since
         if self._rows.reader.appends_only and not repairs:
-            appended = self._written(changes.net.select(*map(column, self._rows.columns)))
+            appended = self._context.run(changes.net.select(*map(column, self._rows.columns)))
             self._context.view.table.append(appended, CHANGES, identity, barrier)
             return
         by_key = self._by_key(changes)
@@ -112,7 +112,7 @@ class RowWriter(ViewWriter):
     ) -> None:
         """Append the rows that pass the query."""
         del since
-        self._context.view.append(self._written(rows), part, identity, barrier)
+        self._context.view.append(self._context.run(rows), part, identity, barrier)
 
     def repair(
         self, changes: Changes | None, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -128,11 +128,11 @@ class RowWriter(ViewWriter):
                 others = without_keys(by_key, touched, names)
                 fresh = fresh.unionAll(new_images(self._rows, others))
                 keys = touched.unionAll(by_key.select(*map(column, names)))
-            view.replace_units(self._written(fresh), keys, outputs, REPAIR, identity, barrier)
+            view.replace_units(self._context.run(fresh), keys, outputs, REPAIR, identity, barrier)
 
     def write_whole(self, part: str, identity: ViewIdentity, barrier: Barrier) -> UnitWork:
         """Replace all rows of the view by those that pass the query."""
-        fresh = self._written(self._context.read_set(barrier, with_chunk=False))
+        fresh = self._context.run(self._context.read_set(barrier, with_chunk=False))
         replace_view(self._context.view, fresh, part, identity, barrier)
         return UnitWork(technique=WHOLE)
 
@@ -158,10 +158,6 @@ class RowWriter(ViewWriter):
     def _by_key(self, changes: Changes) -> DataFrame:
         """Return the net changes of the view per key, without those that leave nothing."""
         return net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
-
-    def _written(self, rows: DataFrame) -> DataFrame:
-        """Return the view's rows that come from rows of the upstream."""
-        return self._context.run(rows)
 
     def _key_outputs(self) -> tuple[str, ...]:
         return self._query.key_outputs(self._rows.key.names, self._rows.names)

@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.job.definition import BackfillJob
 from faults.campaign import chance
 from faults.groups.case import a_case
 from faults.groups.rows import MovingRows
-from faults.groups.tables import CHANGES, GROUP_TYPES, VALUE_TYPES, values_of
+from faults.groups.tables import APPENDS, CHANGES, GROUP_TYPES, VALUE_TYPES, values_of
 from faults.groups.truth import differences
 
 pytestmark = pytest.mark.slow  # many random queries
@@ -26,12 +26,8 @@ KNOWN_TO_SPARK_ALONE = {"collation", "`g`"}
 
 
 def job_of(case, job):
-    return BackfillJob(
-        name="groups",
-        upstream={"path": "/lake/orders", "key": [name for name, _ in case.upstream.key]},
-        materialized_view="/lake/view",
-        query=job.query,
-    )
+    definition = job.definition("/lake/orders", [name for name, _ in case.upstream.key])
+    return BackfillJob(name="groups", materialized_view="/lake/view", **definition)
 
 
 def test_a_seed_and_a_number_draw_one_case():
@@ -82,6 +78,15 @@ def test_some_hundred_cases_have_every_type_and_change():
     assert {kind for case in CASES for gap in case.upstream.gaps for kind in gap.changes} == set(CHANGES)
     assert {case.upstream.writer for case in CASES} == {"delta-rs", "spark"}
     assert any(case.upstream.rows == 0 for case in CASES)
+
+
+def test_rows_that_are_only_appended_have_no_other_changes_and_many_kinds_of_queries():
+    cases = [case for case in CASES if case.jobs[0].of_appended]
+    assert len(cases) > 10
+    assert {kind for case in cases for gap in case.upstream.gaps for kind in gap.changes} == set(APPENDS)
+    queries = [job.query for case in cases for job in case.jobs]
+    for construct in ("DISTINCT", "sum", "max", "WHERE", "WITH|FROM \\("):
+        assert any(re.search(construct, query, re.IGNORECASE) for query in queries), construct
 
 
 def test_rows_fall_into_few_groups_and_keep_their_keys_apart():
