@@ -71,7 +71,8 @@ MUTANTS = (
         breaks="A column of the table that changed is taken for the column of the rows that are looked up.",
         invariant="I1",
         file=_FOUND,
-        old='named = without_pushdown(rows).select("*", *(column(name).alias(unique) for name, unique in outer.items()))',
+        old="named = without_pushdown(rows).select("
+        '"*", *(column(name).alias(unique) for name, unique in outer.items()))',
         new="named, outer = rows, {name: name for name in outer}",
         killers=(_WIDE,),
         spark=True,
