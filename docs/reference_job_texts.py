@@ -24,7 +24,7 @@ JOB_TYPES = {
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "backfill_from": "mapping, see below",
-    "as_of": "version of the upstream, or a time with its zone",
+    "as_of": "version of the upstream, a time with its zone, or `oldest`",
     "state": "absolute path or URI",
     "table_properties": "mapping of text to text",
     "partition_by": "list of columns",
@@ -48,6 +48,6 @@ JOB_DEFAULTS = {
     "target_file_size": "128 MiB",
     "restrict_to": "all of it",
     "backfill_from": "the view is computed",
-    "as_of": "required with `backfill_from`",
+    "as_of": "required with `backfill_from`; with `keep`, now",
     "cut_over_timeout_hours": "for ever",
 }

@@ -31,6 +31,7 @@ from airflow_backfill_provider.core.epoch.repair import Repair
 from airflow_backfill_provider.core.epoch.stages import STAGES
 from airflow_backfill_provider.core.epoch.window import UpstreamWindow
 from airflow_backfill_provider.core.job.adoption import BackfillFrom
+from airflow_backfill_provider.core.job.beginning import BegunView
 from airflow_backfill_provider.core.job.cut_over import GatedCutOver
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.keep import KeptRows
@@ -163,7 +164,7 @@ def _logged_kinds() -> str:
 
 
 def _job() -> str:
-    mixed_in = (StarredQuery, GatedCutOver, KeptRows, ViewLayout)
+    mixed_in = (BegunView, StarredQuery, GatedCutOver, KeptRows, ViewLayout)
     meanings = _params(BackfillJob) | {name: text for of in mixed_in for name, text in _params(of).items()}
     _same(meanings, BackfillJob.model_fields, "documented fields of a job")
     _same(JOB_TYPES, BackfillJob.model_fields, "fields of a job")

@@ -33,12 +33,9 @@ from airflow_backfill_provider.core.status.verification import (
 )
 from airflow_backfill_provider.core.status.verification_text import key_line
 from airflow_backfill_provider.core.status.verified_state import SAMPLE
-from airflow_backfill_provider.jobs.chain import require_finished
-from airflow_backfill_provider.jobs.chain_frontier import offset_as_of
-from airflow_backfill_provider.jobs.first_look import FirstLook, StorageOptions, look
+from airflow_backfill_provider.jobs.first_look import StorageOptions
 from airflow_backfill_provider.lake.tables.adoptable import FoundTable, find_table
 from airflow_backfill_provider.shapes import resolved_query_of, shape_of
-from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.sources.base import Source
 
 
@@ -55,47 +52,6 @@ class AdoptingEngine(Engine, Protocol):
         ...
 
 
-def look_back(
-    job: BackfillJob, as_of: int | dt.datetime, upstream: Source, storage_options: StorageOptions, now: dt.datetime
-) -> FirstLook:
-    """
-    Look at a job's upstreams as of the point of their history that the adopted table shows.
-
-    :raises InvalidJobError: if the upstreams have no such point, or cannot be read there.
-    :raises UpstreamError: if there is none to read; an unfinished view is no upstream yet.
-    """
-    if isinstance(as_of, dt.datetime) and as_of > now:
-        raise InvalidJobError(f"as_of: {as_of:%Y-%m-%d %H:%M:%S} UTC lies in the future; give when the table was made")
-    if job.upstreams and isinstance(as_of, dt.datetime):
-        return look(job, upstream, storage_options, lambda: as_of)
-    if upstream.present is not None or upstream.splits is not None:
-        raise InvalidJobError(
-            f"backfill_from: {upstream.location} cannot be read as of a point in the past, so a table made of it "
-            "cannot be compared; leave backfill_from out"
-        )
-    require_finished(upstream.view_at(), storage_options)
-    described = upstream.at(_offset_of(as_of, upstream, storage_options))
-    require_finished(described.view, storage_options)
-    return FirstLook(described=described)
-
-
-def _offset_of(as_of: int | dt.datetime, upstream: Source, storage_options: StorageOptions) -> Offset:
-    if isinstance(as_of, dt.datetime):
-        found = offset_as_of(upstream, as_of, storage_options)
-        if found is None:
-            raise InvalidJobError(
-                f"as_of: {upstream.location} has nothing that is as old as {as_of:%Y-%m-%d %H:%M:%S} UTC; give a "
-                "later time, or leave backfill_from out"
-            )
-        return found
-    newest = upstream.latest()
-    if newest.number is None or as_of > newest.number:
-        raise InvalidJobError(
-            f"as_of: the newest version of {upstream.location} is {newest}; give that or an older one"
-        )
-    return Offset(as_of)
-
-
 def find_adopted(job: BackfillJob, wanted: BackfillFrom, storage_options: StorageOptions) -> FoundTable:
     """
     Return the table that a job adopts, by its log.
@@ -103,28 +59,6 @@ def find_adopted(job: BackfillJob, wanted: BackfillFrom, storage_options: Storag
     :raises MaterializedViewError: with what the view could not have.
     """
     return find_table(wanted.path, wanted.version, in_place=job.adopts_in_place, storage_options=storage_options)
-
-
-def require_followed(
-    job: BackfillJob, created_on: ResolvedUpstream, at: Offset, upstream: Source, storage_options: StorageOptions
-) -> None:
-    """
-    Refuse upstreams whose changes since the adopted point can no longer be read.
-
-    :param created_on: the upstreams as of the adopted point.
-    :param at: the offset of this point in the upstream, or in the one that leads.
-    :raises UpstreamError: with what is gone, or has changed since.
-    """
-    others = {name: open_source(found, storage_options) for name, found in job.others.items()}
-    for name, source in {job.lead_name: upstream, **others}.items():
-        theirs = created_on.others.get(name, created_on)
-        after = created_on.others[name].point.offset if name in others else at
-        newest = source.at()
-        newest.require_as_created(theirs)
-        newest.require_changes()
-        source.require_changes(after, newest.offset)
-        source.require_used_columns(after, newest.offset, theirs)
-        source.require_kept_values(after, newest.offset, theirs)
 
 
 def first_rows_of(job: BackfillJob, table: FoundTable, point: HistoryPoint, created_on: ResolvedUpstream) -> FirstRows:
@@ -157,13 +91,12 @@ def adopting(
 
     :param settings: the settings of the job without the table; their upstreams are as of ``as_of``.
     :raises AdoptedTableDiffersError: if the table differs from the query, and the job asks for no repair.
-    :raises BackfillError: if the table cannot become the view, or the changes since then are gone.
+    :raises BackfillError: if the table cannot become the view.
     """
     job, at = settings.definition, settings.offset_at_creation
     wanted = job.backfill_from
     if wanted is None or at is None:
         raise InvalidJobError(f"backfill_from: job {job.name} names no table to adopt")
-    require_followed(job, settings.upstream, at, upstream, storage_options)
     table = find_adopted(job, wanted, storage_options)
     first_rows = first_rows_of(job, table, upstream.point(at), settings.upstream)
     candidate = settings.model_copy(update={"first_rows": first_rows})

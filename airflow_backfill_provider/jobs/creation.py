@@ -25,15 +25,16 @@ from airflow_backfill_provider.core.epoch.settings import (
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.scan.offset import HistoryPoint
-from airflow_backfill_provider.jobs.adoption import AdoptingEngine, adopting, look_back
+from airflow_backfill_provider.jobs.adoption import AdoptingEngine, adopting
 from airflow_backfill_provider.jobs.beginnings import (
     has_view_of,
     is_unused,
     undone_unless_created,
     undone_unless_used,
 )
-from airflow_backfill_provider.jobs.first_look import look, require_kept
-from airflow_backfill_provider.jobs.former_rows import require_nothing_lost
+from airflow_backfill_provider.jobs.first_look import require_kept
+from airflow_backfill_provider.jobs.former_rows import require_nothing_lost, require_times
+from airflow_backfill_provider.jobs.look_back import look_at_beginning, require_followed
 from airflow_backfill_provider.jobs.resolution import require_changes_of_all, resolve_upstream
 from airflow_backfill_provider.jobs.successor_tables import delete_unused
 from airflow_backfill_provider.lake.tables.view_identity import view_identity
@@ -198,18 +199,18 @@ def check_job(
     """
     Check a definition before anything is written.
 
-    :returns: the upstream as of now, or the one that leads; the columns that the job uses; and the strategy.
+    :returns: the upstream, or the one that leads, as of where the job begins; the columns that it uses; the strategy.
     :raises BackfillError: if it cannot be created; an unfinished view is no upstream yet.
     """
     options = store.storage_options
-    if job.as_of is None:
-        seen = look(job, upstream, options, clock)
-    else:
-        seen = look_back(job, job.as_of, upstream, options, clock())
+    seen = look_at_beginning(job, upstream, options, clock)
     resolved = resolve_upstream(job, seen.described, seen.others)
     choice = choose_strategy(job, upstream, seen.described, seen.others)
     require_changes_of_all(job, resolved, seen.several)
     require_kept(seen.others, choice)
+    if job.as_of is not None:
+        require_followed(job, resolved, seen.described.offset, upstream, options)
+    require_times(job, seen.described.offset, upstream.latest(), options)
     engine().check(job, resolved, seen.described.offset, choice.strategy.name, store.incarnations())
     return seen.described, resolved, choice.strategy
 

@@ -1,9 +1,16 @@
-"""What a job that keeps former rows refuses, because its upstream may no longer tell them."""
+"""What a job that keeps former rows refuses, because its upstream cannot tell them, or not any longer."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow_backfill_provider.core.epoch.settings import JobSettings
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.keep import ValidBy
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.log.commit_times import recorded_times
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -24,3 +31,15 @@ def require_nothing_lost(settings: JobSettings, store: BackfillStore, *, discard
         "or its revert would lose for good; say --discard-history on the command line if that is meant, or create "
         "another job with another materialized_view"
     )
+
+
+def require_times(job: BackfillJob, begin: Offset, newest: Offset, storage_options: Mapping[str, str] | None) -> None:
+    """
+    Refuse to date the rows of a view by commits that record no time, or none that is later than the one before.
+
+    :param begin: the version that the view begins at.
+    :param newest: the upstream's newest version.
+    :raises UpstreamError: with the version.
+    """
+    if job.valid_by is ValidBy.COMMIT_TIME and begin.number is not None and newest.number is not None:
+        recorded_times(DeltaLog(job.upstream.location, storage_options), begin.number - 1, newest.number)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.scan.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.scan.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.sources.watch import SourceWatch
 
 if TYPE_CHECKING:
@@ -129,6 +129,17 @@ class Source(ABC):
 
         :returns: ``None`` if the history begins later.
         """
+
+    def followed_since(self, upstream: ResolvedUpstream, since: Offset = BEGINNING) -> Offset | None:
+        """
+        Return the oldest offset since which all changes can be read, and the rows as of then.
+
+        :param upstream: the used columns.
+        :param since: the offset before which none is looked for.
+        :returns: ``None``, the default, if no offset can be read again.
+        """
+        del upstream, since
+        return None
 
     def not_before(self, offset: Offset, reached: Offset) -> Offset:
         """

@@ -108,7 +108,9 @@ def _refusal(job: BackfillJob, shape: JobShape, kind: Strategy) -> str:
 
 def _require_windows(job: BackfillJob, kind: Strategy) -> None:
     """
-    Refuse changes that wait, of several upstreams, under a strategy that does not end their windows.
+    Refuse a strategy that does not end windows at the point that the job begins at, if its view depends on that.
+
+    Changes of several upstreams wait until then, and former rows are kept since then.
 
     :raises InvalidJobError: with what to do.
     """
@@ -116,6 +118,11 @@ def _require_windows(job: BackfillJob, kind: Strategy) -> None:
         raise InvalidJobError(
             f"visibility: changes of several upstreams cannot wait under strategy {kind.name}; use strategy snapshot, "
             "or every_epoch"
+        )
+    if job.kept_since is not None and not kind.ends_windows:
+        raise InvalidJobError(
+            f"as_of: strategy {kind.name} reads rows as of the epochs that read them, so there are no former rows of "
+            "them before; use strategy snapshot"
         )
 
 

@@ -11,6 +11,18 @@ _EXAMPLE = f"{KEPT_VIEWS}::test_the_worked_example_of_the_page"
 
 MUTANTS = (
     Mutant(
+        name="history-since-vacuumed-versions",
+        breaks="A job begins at a version of which files are gone.",
+        invariant="I6",
+        file="airflow_backfill_provider/lake/log/version_files.py",
+        old="if actions is None or not _are_there(log, _needed(actions)):",
+        new="if actions is None:",
+        killers=(
+            "tests/unit/sources/delta/test_followed_since.py"
+            "::test_a_vacuumed_table_since_the_last_file_that_it_removed",
+        ),
+    ),
+    Mutant(
         name="two-changes-become-one",
         breaks="Of two changes in one window, the history has only the second.",
         invariant="I1",

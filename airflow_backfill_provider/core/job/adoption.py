@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 from math import comb
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.frozen import Frozen
+from airflow_backfill_provider.core.job.as_of import AsOf
 from airflow_backfill_provider.core.location import canonical_location
 
 CONFIDENCE = 0.95
@@ -44,29 +45,9 @@ class BackfillFrom(BaseModel):
         return canonical_location(value)
 
 
-def _version_or_instant(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value < 0:
-            raise ValueError(f"{value} is no version; versions begin with 0")
-        return value
-    try:
-        found = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError:
-        found = None
-    if not isinstance(found, dt.datetime) or found.tzinfo is None:
-        raise ValueError(
-            "must be a version of the upstream, such as 42, or a time with its zone, such as 2026-11-28T02:00:00Z"
-        )
-    return found.astimezone(dt.UTC)
-
-
-AsOf = Annotated[StrictInt | dt.datetime, BeforeValidator(_version_or_instant)]
-"""The version of the upstream, or the time, that an adopted table shows."""
-
-
 def require_possible(
     table: BackfillFrom | None,
-    as_of: int | dt.datetime | None,
+    as_of: AsOf | None,
     *,
     vnode_count: int,
     several: bool,
@@ -86,13 +67,7 @@ def require_possible(
     :raises InvalidJobError: with the field.
     """
     if table is None:
-        if as_of is not None:
-            raise InvalidJobError("as_of: says what the table of backfill_from shows; give backfill_from, too")
         return
-    if as_of is None:
-        raise InvalidJobError(
-            "as_of: is required with backfill_from: the version of the upstream, or the time, that the table shows"
-        )
     if table.sample is not None and table.sample > vnode_count:
         raise InvalidJobError(f"backfill_from.sample: the job has {vnode_count} vnodes; give at most that, or none")
     if several and isinstance(as_of, int):

@@ -29,7 +29,8 @@ from pydantic import (
 
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job.adoption import AsOf, BackfillFrom, require_possible
+from airflow_backfill_provider.core.job.adoption import require_possible
+from airflow_backfill_provider.core.job.beginning import BegunView
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
 from airflow_backfill_provider.core.job.keep import require_keepable
@@ -42,7 +43,6 @@ from airflow_backfill_provider.core.job.rate_limit import (
 )
 from airflow_backfill_provider.core.job.restriction import Restriction
 from airflow_backfill_provider.core.job.sql import RELATION
-from airflow_backfill_provider.core.job.stars import StarredQuery
 from airflow_backfill_provider.core.job.table_name import canonical_table_name, is_like_name
 from airflow_backfill_provider.core.job.table_properties import require_allowed_properties
 from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
@@ -72,7 +72,7 @@ VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
-class BackfillJob(StarredQuery):
+class BackfillJob(BegunView):
     """
     The definition of a materialized view over a changing table, and of how to create it.
 
@@ -105,9 +105,6 @@ class BackfillJob(StarredQuery):
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param view_path: the location of a view that is named in a catalog; by default in the folder of its schema.
-    :param backfill_from: an existing table that becomes the view, in place of a backfill; see
-        :class:`~airflow_backfill_provider.core.job.adoption.BackfillFrom`. A rebuild does not use it.
-    :param as_of: the version of the upstream, or the time, that this table shows.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view. Required
         if the view is named in a catalog without ``view_path``.
     :param table_properties: Delta table properties of the materialized view. Unless they name
@@ -137,8 +134,6 @@ class BackfillJob(StarredQuery):
     visibility: Visibility = Visibility.EVERY_EPOCH
     keep_arrangement: StrictBool = False
     restrict_to: Restriction = Restriction()
-    backfill_from: Annotated[BackfillFrom | None, Field(exclude_if=lambda found: found is None)] = None
-    as_of: Annotated[AsOf | None, Field(exclude_if=lambda found: found is None)] = None
     state: StrictStr = ""
     table_properties: dict[StrictStr, StrictStr] = Field(default_factory=dict)
 
@@ -331,6 +326,8 @@ class BackfillJob(StarredQuery):
 
     def computed(self) -> Self:
         """Return the job as one whose view is computed from its upstream, as a rebuild does it."""
+        if self.backfill_from is None:
+            return self
         return type(self)(**self.fields | {"backfill_from": None, "as_of": None})
 
     @property

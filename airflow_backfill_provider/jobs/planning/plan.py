@@ -25,6 +25,7 @@ from airflow_backfill_provider.core.scan.scan import rows_read
 from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.first_look import look
+from airflow_backfill_provider.jobs.look_back import look_at_beginning, require_followed
 from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
 from airflow_backfill_provider.jobs.planning.layout_warnings import layout_warnings
 from airflow_backfill_provider.jobs.planning.planned_adoption import PlannedAdoption, planned_adoption
@@ -51,6 +52,8 @@ class BackfillPlan(BaseModel):
     :param reason: why this strategy was chosen.
     :param estimates: strategy → the cost of the whole backfill under it.
     :param offset_name: what an offset of the upstream is called, such as ``version``.
+    :param newer_offsets: how many offsets there are since the one that the view keeps former rows since; ``None`` if it
+        keeps none, or since the job's creation.
     :param rows: the upstream's rows, from the log's statistics.
     :param rows_left: the rows that are not read yet.
     :param bytes: the size of the upstream's data files, all columns.
@@ -84,6 +87,7 @@ class BackfillPlan(BaseModel):
     estimates: dict[str, CostEstimate]
     upstream_version: Offset
     offset_name: str = "version"
+    newer_offsets: Annotated[int | None, Field(exclude_if=lambda found: found is None)] = None
     files: int
     rows: int
     rows_left: int
@@ -118,11 +122,14 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     :raises BackfillError: if the definition or the upstream cannot be used; an unfinished view is no upstream yet.
     """
     job, upstream = backfill.job, backfill.upstream
-    seen = look(job, upstream, backfill.storage_options, utc_now)
+    created = backfill.store.created()
+    begins_earlier = not created and job.kept_since is not None
+    seen = (look_at_beginning if begins_earlier else look)(job, upstream, backfill.storage_options, utc_now)
     described = seen.described
-    resolved = resolve_upstream(job, described, seen.others)
+    pinned = resolved = resolve_upstream(job, described, seen.others)
     require_changes_of_all(job, resolved, seen.several)
-    created, pinned = backfill.store.created(), resolved
+    if begins_earlier:
+        require_followed(job, resolved, described.offset, upstream, backfill.storage_options)
     if created:
         settings = backfill.require_created()
         pinned = settings.upstream
@@ -147,6 +154,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         estimates=dict(choice.estimates),
         upstream_version=described.offset,
         offset_name=job.upstream.offset_name,
+        newer_offsets=upstream.latest().distance_from(described.offset) if begins_earlier else None,
         files=len(files),
         rows=rows,
         rows_left=rows_left,

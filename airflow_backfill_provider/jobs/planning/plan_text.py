@@ -68,6 +68,7 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         ("upstream", f"{size} as of {plan.offset_name} {plan.upstream_version}"),
         *upstream_facts(plan.upstreams),
         *_adoption(plan),
+        *_former_rows(plan),
         ("rate limit", limit),
         ("to read", f"{text.rows(plan.rows_left)}{_in_epochs(plan)}"),
     ]
@@ -106,6 +107,15 @@ def _adoption(plan: BackfillPlan) -> list[tuple[str, str]]:
         ("then", f"the first epoch applies {after}"),
         ("to stop", stop),
     ]
+
+
+def _former_rows(plan: BackfillPlan) -> list[tuple[str, str]]:
+    """Return since when the view keeps former rows, if that is before its job."""
+    if plan.newer_offsets is None:
+        return []
+    since = f"{plan.offset_name} {plan.upstream_version}"
+    newer = text.counted(plan.newer_offsets, f"newer {plan.offset_name}")
+    return [("former rows", f"since {since}, and then as of each of {newer}")]
 
 
 def _upkeep(plan: BackfillPlan) -> list[tuple[str, str]]:

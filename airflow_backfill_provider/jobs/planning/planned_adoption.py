@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.clock import Clock, utc_now
 from airflow_backfill_provider.core.job.succession import FirstRows
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.jobs.adoption import find_adopted, first_rows_of, look_back, require_followed
+from airflow_backfill_provider.jobs.adoption import find_adopted, first_rows_of
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.jobs.look_back import look_back, require_followed
 from airflow_backfill_provider.jobs.resolution import resolve_upstream
 
 

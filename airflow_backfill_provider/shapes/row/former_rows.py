@@ -46,9 +46,6 @@ class FormerRowsWriter(RowWriter):
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
         """Refuse what :class:`RowWriter` does, and a column of the query with a name that the view needs."""
         require_free_names(self._context.job.keep, super().schema().names)
-        if self._context.job.valid_by is ValidBy.COMMIT_TIME:
-            newest = self._log.newest().version
-            recorded_times(self._log, newest - 1, newest)
         super().check(rows, table_properties)
 
     def schema(self) -> StructType:

@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.scan.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.scan.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.core.scan.offset import BEGINNING, Offset
 from airflow_backfill_provider.lake.files.rows import largest_group
 from airflow_backfill_provider.lake.tables.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.tables.data_files import DataFiles
@@ -20,7 +20,7 @@ from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.history import DeltaHistory
 from airflow_backfill_provider.sources.delta.numbered_files import DeltaNumberedFiles
 from airflow_backfill_provider.sources.delta.versioned import VersionedSource
-from airflow_backfill_provider.sources.delta.versions import version_of
+from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.numbered_files import NumberedFiles
 
 _COUNTED_ROWS = 5_000_000
@@ -57,6 +57,10 @@ class DeltaSource(VersionedSource):
         """
         window = version_of(after), version_of(up_to)
         windows.require_used_columns(self.log, self.history.schema_at, window, upstream)
+
+    def followed_since(self, upstream: ResolvedUpstream, since: Offset = BEGINNING) -> Offset:
+        """Return the oldest version since which no file is gone, the feed is on, and the used columns are the same."""
+        return offset_of(windows.followed_since(self.log, version_of(self.latest()), upstream, version_of(since)))
 
     @property
     def old_columns(self) -> None:

@@ -11,7 +11,9 @@ from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.log.log_state import Action, log_state
 from airflow_backfill_provider.lake.log.moved_values import moves_values
 from airflow_backfill_provider.lake.log.schemas import TableSchema
+from airflow_backfill_provider.lake.log.version_files import kept_versions
 from airflow_backfill_provider.lake.store.storage import log_errors
+from airflow_backfill_provider.lake.tables.view_feed import CHANGE_DATA_FEED
 from airflow_backfill_provider.sources.delta.changed_rows import kinds_of_changes
 
 COMMITS_WORTH_READING = 50
@@ -60,12 +62,7 @@ def require_used_columns(
     :raises UpstreamSchemaChangedError: with the columns and the version.
     """
     described = [(version, schema) for version, schema in schemas(log, *window) if schema]
-    in_files = ResolvedUpstream(
-        table_id=upstream.table_id,
-        columns=tuple(
-            UpstreamColumn(name=column.physical_name or column.name, type=column.type) for column in upstream.columns
-        ),
-    )
+    in_files = _in_files(upstream)
     for version, schema in described:
         if problems := schema.stored().differences_from(in_files):
             raise UpstreamSchemaChangedError(
@@ -85,6 +82,41 @@ def require_used_columns(
                 "older changes of that column; rebuild the job"
             )
         partitioned_by = schema.stored().partitioned_by & used
+
+
+def followed_since(log: DeltaLog, newest: int, upstream: ResolvedUpstream, since: int = 0) -> int:
+    """
+    Return the oldest version since which a job could have followed a table: a window from there on can be read.
+
+    Since then no file is gone, the change data feed is on, and the used columns are as they are now.
+
+    :param newest: the newest version.
+    :param upstream: the used columns.
+    :param since: the version before which none is looked for.
+    """
+    in_files = _in_files(upstream)
+    used = frozenset(column.name for column in in_files.columns)
+    oldest, partitioned_by = newest, frozenset[str]()
+    could_follow = False
+    for version, metadata in kept_versions(log, newest, since).metadata.items():
+        schema = TableSchema.of(metadata["schemaString"], metadata.get("partitionColumns") or ()).stored()
+        is_on = (metadata.get("configuration") or {}).get(CHANGE_DATA_FEED, "false").lower() == "true"
+        # Delta reads a partition column's value from the file's entry in the log, and older entries have none.
+        is_as_before = could_follow and not (schema.partitioned_by & used) - partitioned_by
+        could_follow, partitioned_by = is_on and not schema.differences_from(in_files), schema.partitioned_by & used
+        if not is_as_before or not could_follow:
+            oldest = version if could_follow else newest
+    return oldest
+
+
+def _in_files(upstream: ResolvedUpstream) -> ResolvedUpstream:
+    """Return the used columns under their names in the data files."""
+    return ResolvedUpstream(
+        table_id=upstream.table_id,
+        columns=tuple(
+            UpstreamColumn(name=column.physical_name or column.name, type=column.type) for column in upstream.columns
+        ),
+    )
 
 
 def require_kept_values(log: DeltaLog, window: tuple[int, int], partitioned: Mapping[str, str]) -> None:

@@ -141,6 +141,29 @@ def test_a_random_history(lakehouse: Lakehouse, keep: str, strategy: str, visibi
     )
 
 
+@pytest.mark.parametrize("as_of", [0, 4, "oldest"])
+def test_a_random_history_that_began_before_the_job(lakehouse: Lakehouse, as_of: int | str) -> None:
+    """I1 to I4: the view has it since the version that the job names, whatever it could read at its creation."""
+    chance = random.Random(f"since {as_of}")
+    played = Played(lakehouse, chance)
+    for _ in range(7):
+        played.write()
+    job = {"key": ["order_id"], "query": QUERY, "keep": "history", "strategy": "snapshot", "as_of": as_of}
+    lakehouse.create(**job, rate_limit=3, vnode_count=VNODES)
+    created = lakehouse.job
+    for _ in range(6):
+        played.write()
+        lakehouse.job = created
+        died(chance.choice(DEATHS), lakehouse.epoch)
+    lakehouse.finish()
+    lakehouse.assert_truth()
+    since = dict.fromkeys(KEYS, 0 if as_of == "oldest" else int(as_of))
+    rows = lakehouse.view().select("__key_order_id", "doubled", *Keep.HISTORY.columns).collect()
+    assert sorted(((key, (doubled,), *rest) for key, doubled, *rest in map(tuple, rows)), key=repr) == sorted(
+        history_of(played.versions, since), key=repr
+    )
+
+
 def test_a_revert_brings_former_rows_back(lakehouse: Lakehouse) -> None:
     """I1: with the rows that the former view's last epoch left; its history goes on from there."""
     lakehouse.make_upstream("order_id BIGINT, status STRING, amount INT")

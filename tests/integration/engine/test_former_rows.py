@@ -150,6 +150,21 @@ def test_the_worked_example_of_the_page(lakehouse: Lakehouse, keep: str, column:
     assert kept(lakehouse) == sorted(table_of_page(column), key=repr)
 
 
+@pytest.mark.parametrize(
+    ("keep", "column"), [("history", "_valid_from"), exhaustive("deleted", "_deleted_at")], ids=str
+)
+def test_history_from_before_the_job(lakehouse: Lakehouse, keep: str, column: str) -> None:
+    """I1: the example's changes were there before the job, and its view has the same rows."""
+    begin(lakehouse)
+    (block,) = run_by("tests/integration/engine/test_former_rows.py", "docs/concepts/former-rows.md")
+    lakehouse.change(*(statement for statement in block.text.split(";") if statement.strip()))
+    lakehouse.create(key=["order_id"], query=QUERY, keep=keep, strategy="snapshot", as_of=1)
+    died(CrashPoint.AFTER_CHANGES_COMMIT, lakehouse.finish)
+    lakehouse.finish()
+    assert kept(lakehouse) == sorted(table_of_page(column), key=repr)
+    lakehouse.assert_truth()
+
+
 def mend(lakehouse: Lakehouse) -> None:
     """Something else removes a current row; the repair begins it again."""
     lakehouse.sql("DELETE FROM {view} WHERE order_id = 1 AND _is_current")

@@ -59,6 +59,35 @@ def test_a_job_that_keeps_only_the_latest_rows_has_the_definition_that_it_always
     assert "keep" not in job_of(keep="latest").definition()
 
 
+@pytest.mark.parametrize("as_of", [0, "oldest", "2026-11-28T02:00:00+00:00"])
+def test_former_rows_may_be_older_than_the_job(as_of):
+    job = job_of(keep="history", as_of=as_of)
+    assert type(job)(**job.definition()) == job
+    assert job.kept_since == job.as_of
+    assert job.computed() == job
+    assert job_of(keep="history").kept_since is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"keep": "latest", "as_of": 1},
+            "as_of: says what the table of backfill_from shows, or since when a view with",
+        ),
+        (
+            {"as_of": "newest"},
+            "as_of: must be a version of the upstream, such as 42, or a time .*; with keep also oldest",
+        ),
+        ({"as_of": -1}, "as_of: -1 is no version"),
+        ({"keep": "latest", "backfill_from": {"path": "/lake/old"}, "as_of": "oldest"}, "as_of: a table of backfill"),
+    ],
+)
+def test_a_point_that_no_view_begins_at_is_refused(fields, said):
+    with pytest.raises(InvalidJobError, match=said):
+        job_of(**{"keep": "history", **fields})
+
+
 @pytest.mark.parametrize(("keep", "name"), [(Keep.HISTORY, "_Valid_From"), (Keep.DELETED, "_deleted_at")])
 def test_a_query_may_not_have_a_column_that_the_view_has_for_itself(keep, name):
     with pytest.raises(InvalidJobError, match=f"the view has a column {name.lower()} of its own"):
