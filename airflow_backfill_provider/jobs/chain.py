@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, UpstreamNotFinishedError
+from airflow_backfill_provider.core.errors import BackfillError, UpstreamNotFinishedError
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.location import default_state
 from airflow_backfill_provider.core.status.chain import ChainedJob, waits_for
@@ -24,20 +24,12 @@ MOST_JOBS = 20
 
 def require_finished(view: UpstreamView | None, storage_options: Mapping[str, str] | None = None) -> None:
     """
-    Refuse a view as the upstream of another job if it is not finished, or has other rows than those of its query.
+    Refuse a view as the upstream of another job if it is not finished.
 
     :param view: the view; ``None`` if the upstream is no view.
     :raises UpstreamNotFinishedError: with the job and its progress.
-    :raises InvalidJobError: if it keeps former rows.
     """
-    if view is None:
-        return
-    if view.keep:
-        raise InvalidJobError(
-            f"upstream: {view.location} is the view of job {view.job} and keeps former rows (keep: {view.keep}), so "
-            "several of its rows may have one key; read the upstream of that job, or a view of it without keep"
-        )
-    if view.is_finished:
+    if view is None or view.is_finished:
         return
     raise UpstreamNotFinishedError(
         f"{waits_for(chain_of(view, storage_options))}: the upstream {view.location} is the view of job {view.job} and "

@@ -9,6 +9,8 @@ from typing import Any
 from airflow_backfill_provider.core.epoch.settings import OtherUpstream, ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.keep import VALID_FROM, Keep
+from airflow_backfill_provider.core.job.upstream_view import UpstreamView
 from airflow_backfill_provider.core.job.upstreams import field_of
 from airflow_backfill_provider.core.kinds import further_leads
 from airflow_backfill_provider.core.scan.keys import KeyOrder
@@ -34,6 +36,9 @@ def resolve_upstream(
     lead = job.lead_name
     _require_key_bounds(job, described.key_order(job.upstream.key))
     used = _used_columns(job, all_described)
+    for name, found in all_described.items():
+        if found.view is not None and found.view.keep:
+            _require_chosen_rows(job, name, found.view, used[name])
     return ResolvedUpstream(
         **_pinned(described, used[lead] | _own(job, lead), required=described.required if job.upstreams else ()),
         others={
@@ -67,6 +72,25 @@ def require_changes_of_all(job: BackfillJob, upstream: ResolvedUpstream, seen: M
 def _is_compared(job: BackfillJob, name: str, described: UpstreamDescription) -> bool:
     """Return whether an upstream beside the lead has no changes to read, so that its rows are compared."""
     return shape_of(job).needs_changes and bool(described.without_changes) and name not in further_leads(job)
+
+
+def _require_chosen_rows(job: BackfillJob, name: str, view: UpstreamView, used: Collection[str]) -> None:
+    """
+    Refuse a job that reads a view with former rows as if it had only those of its query.
+
+    :param used: the columns of the view that the query uses.
+    """
+    keep = Keep(view.keep)
+    problems = []
+    if keep is Keep.HISTORY and VALID_FROM not in {column.column for column in job.all_upstreams[name].key}:
+        problems.append(f"several of them may have one key: add {VALID_FROM} to {_field(job, name, 'upstream.key')}")
+    if not {*keep.columns} & {*used}:
+        problems.append(f"the query takes all of them: read the present ones with WHERE {keep.is_present_in_sql}")
+    if problems:
+        raise InvalidJobError(
+            f"{_field(job, name, 'upstream')}: {view.location} is the view of job {view.job} and keeps former rows "
+            f"(keep: {keep}); {'; '.join(problems)}"
+        )
 
 
 def _used_columns(job: BackfillJob, described: Mapping[str, UpstreamDescription]) -> Mapping[str, frozenset[str]]:

@@ -38,19 +38,17 @@ def began(by: ValidBy, value: Column) -> Column:
 
 def rows_of_query(view: DataFrame, keep: Keep) -> DataFrame:
     """Return those rows of a view that the query gives, with the query's columns."""
-    return view.filter(f"NOT ({is_former(keep)})").drop(*keep.columns) if keep.keeps_former_rows else view
+    return view.filter(keep.is_present_in_sql).drop(*keep.columns) if keep.keeps_former_rows else view
 
 
 def is_former(keep: Keep, prefix: str = "") -> str:
     """
     Return the condition that a row of the view is one that the query no longer gives, as SQL.
 
-    It says what :meth:`~airflow_backfill_provider.core.job.keep.Keep.is_present` says of values.
-
     :param keep: which rows the view keeps; not only the present ones.
     :param prefix: what comes before the names of the view's columns.
     """
-    return f"{prefix}{DELETED_AT} IS NOT NULL" if keep is Keep.DELETED else f"NOT {prefix}{IS_CURRENT}"
+    return f"NOT ({prefix}{keep.is_present_in_sql})"
 
 
 def with_columns_of(schema: StructType, keep: Keep, by: ValidBy) -> StructType:

@@ -7,6 +7,7 @@ from faults.mutants.mutant import Mutant
 
 _FILE = "airflow_backfill_provider/spark/former_rows.py"
 _WINDOWS = f"{KEPT_VIEWS}::test_what_is_kept_does_not_depend_on_the_windows"
+_SINCE = "tests/unit/sources/delta/test_followed_since.py"
 _EXAMPLE = f"{KEPT_VIEWS}::test_the_worked_example_of_the_page"
 
 MUTANTS = (
@@ -17,10 +18,7 @@ MUTANTS = (
         file="airflow_backfill_provider/lake/log/version_files.py",
         old="if actions is None or not _are_there(log, _needed(actions)):",
         new="if actions is None:",
-        killers=(
-            "tests/unit/sources/delta/test_followed_since.py"
-            "::test_a_vacuumed_table_since_the_last_file_that_it_removed",
-        ),
+        killers=(f"{_SINCE}::test_a_vacuumed_table_since_the_last_file_that_it_removed",),
     ),
     Mutant(
         name="two-changes-become-one",

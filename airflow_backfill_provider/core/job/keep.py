@@ -49,6 +49,11 @@ class Keep(StrEnum):
         """Whether the view has rows that the query no longer gives."""
         return self is not Keep.LATEST
 
+    @property
+    def is_present_in_sql(self) -> str:
+        """What :meth:`is_present` says, as a condition in SQL; empty if all rows are those of the query."""
+        return {Keep.LATEST: "", Keep.DELETED: f"{DELETED_AT} IS NULL", Keep.HISTORY: IS_CURRENT}[self]
+
     def is_present(self, values: Mapping[str, object]) -> bool:
         """
         Return whether a row of the view is one that the query gives.

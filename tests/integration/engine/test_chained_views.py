@@ -10,7 +10,7 @@ import copy
 
 import pytest
 
-from airflow_backfill_provider.core.errors import UpstreamNotFinishedError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamNotFinishedError, UpstreamReplacedError
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog, stamp_of
 from airflow_backfill_provider.lake.tables.view_identity import FINISHED_PROPERTY, view_properties
@@ -130,3 +130,44 @@ def test_a_job_can_keep_the_feed_off_and_is_finished_where_it_cannot_be_on(
     assert properties(lakehouse)[FINISHED_PROPERTY] == "true"
     assert properties(lakehouse).get(FEED) == expected
     lakehouse.assert_truth()
+
+
+PRESENT_ROWS = "SELECT id, country, amount FROM upstream WHERE {present}"
+PRESENT_TOTALS = "SELECT country, count(*) AS n, sum(amount) AS total FROM upstream WHERE {present} GROUP BY country"
+
+
+@pytest.mark.parametrize(
+    ("keep", "key", "present", "query"),
+    [
+        ("history", ["id", "_valid_from"], "_is_current", PRESENT_TOTALS),
+        exhaustive("history", ["id", "_valid_from"], "_is_current", PRESENT_ROWS, name="history-rows"),
+        exhaustive("deleted", ["id"], "_deleted_at IS NULL", PRESENT_TOTALS, name="deleted"),
+        exhaustive("deleted", ["id"], "_deleted_at IS NULL", PRESENT_ROWS, name="deleted-rows"),
+    ],
+)
+def test_a_chain_reads_the_present_rows_of_a_view_that_keeps_former_ones(
+    lakehouse: Lakehouse, keep: str, key: list[str], present: str, query: str
+) -> None:
+    """I1 and I7: rows that end leave the second view, although they stay in the first."""
+    lakehouse.make_upstream("id BIGINT, country STRING, amount BIGINT")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('c', id % 4), id % 7 FROM range(20)")
+    lakehouse.create(name="kept", keep=keep)
+    lakehouse.finish()
+    second = copy.copy(lakehouse)
+    second.upstream_path, second.view_path, second._beginning = lakehouse.view_path, f"{lakehouse.folder}/second", None
+    job = {"name": "second", "strategy": "snapshot", "key": key}
+    with pytest.raises(InvalidJobError, match=f"keeps former rows .*: read the present ones with WHERE {present}"):
+        second.create(**job, query=TOTALS)
+    second.create(**job, query=query.format(present=present))
+    second.finish()
+    for statement in (
+        "UPDATE {upstream} SET country = 'c9', amount = 5 WHERE id < 4",
+        "DELETE FROM {upstream} WHERE id IN (1, 7, 11)",
+        "INSERT INTO {upstream} VALUES (7, 'c7', 70), (30, 'c1', 3)",
+    ):
+        lakehouse.change(statement)
+        lakehouse.epoch()
+        second.epoch()
+        second.assert_equals_query(query.format(present="true").replace("FROM upstream", f"FROM {lakehouse.upstream}"))
+    assert lakehouse.view().count() > lakehouse.spark.read.format("delta").load(lakehouse.upstream_path).count()
+    second.assert_truth()

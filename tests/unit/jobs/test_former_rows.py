@@ -12,12 +12,15 @@ from airflow_backfill_provider.core.errors import (
     MaterializedViewError,
     UpstreamError,
 )
+from airflow_backfill_provider.core.job.keep import Keep
 from airflow_backfill_provider.core.job.upstream_view import UpstreamView
+from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.jobs import creation, revert, succession
-from airflow_backfill_provider.jobs.chain import require_finished
 from airflow_backfill_provider.jobs.planning.plan import make_plan
 from airflow_backfill_provider.jobs.planning.plan_text import describe_plan
-from tests.builders import PAID
+from airflow_backfill_provider.jobs.resolution import resolve_upstream
+from airflow_backfill_provider.sources.description import UpstreamDescription
+from tests.builders import PAID, job_of
 from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -144,10 +147,29 @@ def test_a_revert_has_to_say_so_too(kept):
         revert.put_back(kept.store, engine=kept.engine, requested_by="x", clock=kept.clock)
 
 
-def test_a_view_that_keeps_former_rows_is_no_upstream():
-    """I6: its rows with one key would be several rows of that key."""
+@pytest.mark.parametrize(
+    ("keep", "key", "query", "said"),
+    [
+        ("history", ["id"], "SELECT id FROM upstream WHERE _is_current", "add _valid_from to upstream.key$"),
+        ("history", ["id", "_valid_from"], "SELECT id FROM upstream", "the present ones with WHERE _is_current$"),
+        ("history", ["id"], "SELECT id FROM upstream", "to upstream.key; the query takes all of them: read the"),
+        ("deleted", ["id"], "SELECT id FROM upstream", "the present ones with WHERE _deleted_at IS NULL$"),
+        ("history", ["id", "_valid_from"], "SELECT id, _valid_from, _valid_to FROM upstream", ""),
+        ("deleted", ["id"], "SELECT * FROM upstream", ""),
+    ],
+)
+def test_a_job_that_reads_former_rows_has_to_say_which(keep, key, query, said):
+    """I6: its rows with one key would be several rows of that key, and rows that have ended would count."""
+    types = dict.fromkeys(Keep(keep).columns, "long")
     view = UpstreamView(
-        location="/lake/view", job="orders", incarnation="a", state="/lake/state", is_finished=True, keep="history"
+        location="/lake/view", job="orders", incarnation="a", state="/lake/state", is_finished=True, keep=keep
     )
-    with pytest.raises(InvalidJobError, match="/lake/view is the view of job orders and keeps former rows"):
-        require_finished(view)
+    described = UpstreamDescription(
+        location="/lake/view", offset=Offset(7), table_id="t", types={"id": "long", **types}, view=view
+    )
+    job = job_of(upstream={"path": "/lake/view", "key": key}, materialized_view="/lake/other", query=query)
+    if not said:
+        assert resolve_upstream(job, described).types.keys() & types.keys()
+        return
+    with pytest.raises(InvalidJobError, match=f"^upstream: /lake/view is the view of job orders and keeps .*{said}"):
+        resolve_upstream(job, described)
