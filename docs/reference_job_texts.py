@@ -31,7 +31,7 @@ JOB_TYPES = {
     "cluster_by": "list of at most four columns",
     "target_file_size": "whole number of bytes from 1, or a size such as `256mb`",
     "row_tracking": "true or false",
-    "valid_by": "`version` or `commit_time`",
+    "valid_by": "`version`, `commit_time` or `epoch`",
     "keep": "`latest`, `deleted` or `history`",
     "star": "`freeze` or `follow`; `follow` needs a star in the query, and Delta upstreams",
     "cut_over": "`auto` or `on_approval`",

@@ -226,6 +226,11 @@ class JobShape(Protocol):
         ...
 
     @property
+    def former_rows_by_version(self) -> bool:
+        """Whether it keeps them as of each version of the upstream, and not only as of each epoch."""
+        ...
+
+    @property
     def refreshes(self) -> frozenset[Refresh]:
         """The kinds of ``refresh`` that jobs of this shape may have."""
         ...

@@ -29,6 +29,7 @@ from airflow_backfill_provider.engine.expected import (
     vnode_of,
     vnode_of_unit,
 )
+from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of, resolved_query_of, row_units_of, shape_of
 from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
@@ -36,6 +37,7 @@ from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.sources.shared.by_key import without_keys
 from airflow_backfill_provider.spark.former_rows import broken_keys, rows_of_query
+from airflow_backfill_provider.spark.former_units import contradicting_units
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.query import run_query
 from airflow_backfill_provider.spark.row_hash import row_hashes
@@ -159,14 +161,16 @@ class ComparedSides:
 
         :raises MaterializedViewError: with the number of keys.
         """
-        job, newest = self.settings.definition, self.pinned.upstream_version.number
+        job, pinned = self.settings.definition, self.pinned
         keep = job.keep
         if not keep.keeps_former_rows:
             return
         # The upstream's log may no longer tell the time of the version.
-        up_to = F.lit(newest if job.valid_by is ValidBy.VERSION else None)
+        newest = {ValidBy.VERSION: pinned.upstream_version.number, ValidBy.EPOCH: pinned.epoch}.get(job.valid_by)
         rows = self._table().filter(self._unit().between(*vnodes))
-        if count := broken_keys(rows, keep, self.key, up_to).count():
+        by_version = SHAPES.named(self.settings.shape).former_rows_by_version
+        contradicting = broken_keys if by_version else contradicting_units
+        if count := contradicting(rows, keep, self.key, F.lit(newest)).count():
             raise MaterializedViewError(
                 f"materialized_view: the rows of {count} keys in version {self.pinned.view_version} of {self.location} "
                 f"contradict each other by {', '.join(keep.columns)}, so another writer changed them, and no repair "

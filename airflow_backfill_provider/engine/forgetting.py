@@ -29,9 +29,10 @@ def erase_former_rows(
     :raises MaterializedViewError: if the view is missing or replaced.
     """
     identity, table = require_view(settings, view.storage_options), view.table
-    outputs = resolved_query_of(settings).units(settings, by_key=False).outputs
+    units = resolved_query_of(settings).units(settings, by_key=False)
+    outputs = units.outputs
     relation = f"backfill_forgotten_{identity.incarnation}"
-    decoded_keys(spark, settings.key_order, keys).toDF(*outputs).createOrReplaceTempView(relation)
+    decoded_keys(spark, units.order, keys).toDF(*outputs).createOrReplaceTempView(relation)
     same = " AND ".join(f"view.{quote(name)} <=> forgotten.{quote(name)}" for name in outputs)
     former = is_former(settings.definition.keep, "view.")
     try:

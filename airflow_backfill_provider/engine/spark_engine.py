@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.epoch.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.epoch.settings import JobSettings, ResolvedUpstream, ViewColumn
 from airflow_backfill_provider.core.job.definition import BackfillJob
+from airflow_backfill_provider.core.job.keep import require_free_names
 from airflow_backfill_provider.core.kinds import shape_of_job
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.scan.keys import EVERYTHING, EncodedPosition
@@ -42,6 +43,7 @@ from airflow_backfill_provider.spark.adoption import adopt_table
 from airflow_backfill_provider.spark.commit_safety import require_exclusive_places
 from airflow_backfill_provider.spark.compaction import compact
 from airflow_backfill_provider.spark.driver_lock import driver_lock
+from airflow_backfill_provider.spark.former_rows import with_columns_of
 from airflow_backfill_provider.spark.job_rows import JobRows
 from airflow_backfill_provider.spark.load_meter import LoadMeter
 from airflow_backfill_provider.spark.log_preloader import LogPreloader
@@ -119,7 +121,9 @@ class SparkEngine:
                 rows = job_rows.at(offset)
             writer = self._tables.writer(job, shape_of_job(job).name, upstream, job_rows)
             writer.check(rows, job.table_properties)
-            require_layout(job, writer.schema(), self._storage_options, exists=exists)
+            require_free_names(job.keep, writer.schema().names)
+            columns = with_columns_of(writer.schema(), job.keep, job.valid_by)
+            require_layout(job, columns, self._storage_options, exists=exists)
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):
                 job_rows.measure_chunk(rows, expected=expected)
@@ -140,7 +144,9 @@ class SparkEngine:
         _, job_rows = self._read_by(job, upstream)
         shape = shape_of_job(job).name
         with epoch_errors(f"choosing how the view of job {job.name} is kept"):
-            state = self._tables.writer(job, shape, upstream, job_rows).state()
+            # The state of a unit that has ended would be in the way, so units that change are computed anew.
+            kept = job.keep.keeps_former_rows
+            state = {} if kept else self._tables.writer(job, shape, upstream, job_rows).state()
         schema = self._tables.writer(job, shape, upstream, job_rows, state).schema()
         types = TableSchema.of(schema.json()).types
         return tuple(ViewColumn(name=name, type=kind, of_rows=state.get(name)) for name, kind in types.items())
@@ -168,7 +174,12 @@ class SparkEngine:
                 adopt_table(settings, view, tables.writer.schema, earlier_incarnations, properties)
             elif view.identity() != identity:
                 view.ensure(
-                    tables.writer.schema(), identity, earlier_incarnations, properties, settings.first_rows, job
+                    with_columns_of(tables.writer.schema(), job.keep, job.valid_by),
+                    identity,
+                    earlier_incarnations,
+                    properties,
+                    settings.first_rows,
+                    job,
                 )
         with view_errors(view.path):
             register_view(settings, self._tables.catalogs)

@@ -19,12 +19,13 @@ from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of, row_units_of
-from airflow_backfill_provider.shapes.base import ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.sources import Source, open_source, reader_of
 from airflow_backfill_provider.sources.reader import SourceReader
 from airflow_backfill_provider.spark.catalog import Catalogs
 from airflow_backfill_provider.spark.commit_safety import require_safe_commits
+from airflow_backfill_provider.spark.former_units_view import FormerUnitsView
 from airflow_backfill_provider.spark.further_lead import FurtherLead
 from airflow_backfill_provider.spark.job_rows import JobRows, PlacedRows
 from airflow_backfill_provider.spark.row_account import RowAccount
@@ -317,13 +318,19 @@ class TableOpener:
                 job=job,
                 query=JobQuery.of(job, query_of(job), upstream, state_columns),
                 job_rows=job_rows,
-                view=self.view(job),
+                view=self._written(job, SHAPES.named(shape)),
                 others={name: other.rows for name, other in self.others(job, upstream).items()},
                 further=further,
                 others_begin={name: other.point.offset for name, other in upstream.others.items()},
                 placed=placed,
             )
         )
+
+    def _written(self, job: BackfillJob, shape: Shape) -> MaterializedView:
+        """Return a job's view as its writer writes it."""
+        if job.keep.keeps_former_rows and not shape.former_rows_by_version:
+            return FormerUnitsView(self._spark, job, self._storage_options)
+        return self.view(job)
 
     def _rows_at(self, job_rows: JobRows, offset: Offset) -> DataFrame:
         """

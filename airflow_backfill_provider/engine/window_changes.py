@@ -16,6 +16,7 @@ from airflow_backfill_provider.engine.other_changes import images_of_others
 from airflow_backfill_provider.engine.repeated_keys import resolve_doubtful, resolve_doubtful_versions
 from airflow_backfill_provider.engine.single_keys import require_single_keys
 from airflow_backfill_provider.engine.tables import JobTables
+from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import resolved_query_of
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.spark.kept_changes import kept_changes, kept_rows
@@ -177,8 +178,9 @@ class WindowChanges:
 
     @property
     def _keeps_versions(self) -> bool:
-        """Whether the view keeps former rows, so that its writer needs the changes of each version."""
-        return self.tables.settings.definition.keep.keeps_former_rows
+        """Whether the view keeps former rows by version, so that its writer needs the changes of each."""
+        settings = self.tables.settings
+        return settings.definition.keep.keeps_former_rows and SHAPES.named(settings.shape).former_rows_by_version
 
     def _hold(self, found: DataFrame) -> None:
         net = net_of_versions(self.rows, found) if self._keeps_versions else found

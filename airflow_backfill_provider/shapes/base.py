@@ -348,8 +348,15 @@ class Shape(ABC):
 
     replaces_columns: ClassVar[bool] = False
     """Whether a changed query may give a view of this shape other columns, by :meth:`ViewWriter.write_whole`."""
+
     keeps_former_rows: ClassVar[bool] = False
     """Whether a view of this shape can keep rows that the query no longer gives: ``keep: deleted`` and ``history``."""
+
+    former_rows_by_version: ClassVar[bool] = False
+    """
+    Whether it keeps them as of each version of the upstream: its writer gets the changes of each. Otherwise its writer
+    replaces whole units, by :meth:`MaterializedView.replace_units`, and their rows as of each epoch are kept.
+    """
 
     needs_changes: ClassVar[bool] = True
     """Whether epochs read the upstream's changes; otherwise the upstream need not record them."""

@@ -131,13 +131,7 @@ class Source(ABC):
         """
 
     def followed_since(self, upstream: ResolvedUpstream, since: Offset = BEGINNING) -> Offset | None:
-        """
-        Return the oldest offset since which all changes can be read, and the rows as of then.
-
-        :param upstream: the used columns.
-        :param since: the offset before which none is looked for.
-        :returns: ``None``, the default, if no offset can be read again.
-        """
+        """Return the oldest offset since which used columns can be read, not before another; ``None`` if none can."""
         del upstream, since
         return None
 
@@ -184,11 +178,7 @@ class Source(ABC):
 
     @property
     def offsets_are_shared(self) -> bool:
-        """
-        Whether an offset means the same for every job that reads the upstream.
-
-        By default not: each job has a log of its own.
-        """
+        """Whether an offset means the same for every job that reads the upstream; by default each has its own log."""
         return False
 
     @abstractmethod

@@ -24,16 +24,16 @@ from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
 _VERSION, _IS_PRESENT, _APPEARED = "version", "is_present", "appeared"
 _IS_OLD, _IS_WRITTEN, _IS_REPEATED, _HASHES = "is_old", "is_written", "is_repeated", ("hash_1", "hash_2")
 
-_TYPES = {ValidBy.VERSION: LongType(), ValidBy.COMMIT_TIME: TimestampType()}
+_TYPES = {ValidBy.VERSION: LongType(), ValidBy.COMMIT_TIME: TimestampType(), ValidBy.EPOCH: LongType()}
 
 
 def began(by: ValidBy, value: Column) -> Column:
     """
-    Return what the view has of a version.
+    Return what the view has of a version, or of an epoch.
 
-    :param value: the version; or its time, in microseconds.
+    :param value: the version; its time, in microseconds; or the epoch.
     """
-    return value.cast("bigint") if by is ValidBy.VERSION else F.timestamp_micros(value)
+    return F.timestamp_micros(value) if by is ValidBy.COMMIT_TIME else value.cast("bigint")
 
 
 def rows_of_query(view: DataFrame, keep: Keep) -> DataFrame:
@@ -86,19 +86,24 @@ def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: Column)
     if keep is Keep.DELETED:
         broken = (F.count("*").over(of_key) > 1) | F.coalesce(F.col(DELETED_AT) > up_to, F.lit(False))
     else:
-        begins, ends, is_current = F.col(VALID_FROM), F.col(VALID_TO), F.col(IS_CURRENT)
+        begins, ends = F.col(VALID_FROM), F.col(VALID_TO)
         follower = F.lead(begins).over(of_key.orderBy(begins, ends.asc_nulls_last()))
-        broken = (
-            begins.isNull()
-            | is_current.isNull()
-            | (is_current != ends.isNull())
-            | (ends <= begins)
-            | (follower.isNotNull() & (ends.isNull() | (ends > follower)))
-            | (F.greatest(begins, ends) > up_to)
-        )
+        broken = contradicts_itself(up_to) | (follower.isNotNull() & (ends.isNull() | (ends > follower)))
     flag = own.named("is_broken")
     found = view.withColumn(flag, F.coalesce(broken, F.lit(False)))
     return found.filter(F.col(flag)).select(*map(column, keys)).distinct()
+
+
+def contradicts_itself(up_to: Column) -> Column:
+    """Return the condition that the columns of one row of a history contradict each other; may be null."""
+    begins, ends, is_current = F.col(VALID_FROM), F.col(VALID_TO), F.col(IS_CURRENT)
+    return (
+        begins.isNull()
+        | is_current.isNull()
+        | (is_current != ends.isNull())
+        | (ends <= begins)
+        | (F.greatest(begins, ends) > up_to)
+    )
 
 
 @dataclass(frozen=True, slots=True)

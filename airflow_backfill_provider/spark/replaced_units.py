@@ -56,7 +56,7 @@ def replace_following(
     part: str,
     identity: ViewIdentity,
     barrier: Barrier,
-) -> None:
+) -> int:
     """
     Replace units whose new rows depend on those that they have.
 
@@ -64,11 +64,13 @@ def replace_following(
     :param touched: the units, as for :func:`units_of`.
     :param columns: likewise.
     :param fresh: returns all rows that the units shall have, from those that they have. These are kept meanwhile.
+    :returns: the number of units.
     """
     units, old = units_of(known, touched, columns, table.partition_by)
     old = old.among(old.rows.persist(KEPT))
     try:
         replace_known(table, old, fresh(old.rows), units, part, identity, barrier)
+        return 1 if units is None else units.number
     finally:
         old.rows.unpersist()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import FORMER_ROWS, KEPT_VIEWS
+from faults.mutants.killers import FORMER_ROWS, FORMER_UNITS, KEPT_VIEWS
 from faults.mutants.mutant import Mutant
 
+_UNITS = "airflow_backfill_provider/spark/former_units.py"
+_EQUAL_ROWS = f"{FORMER_UNITS}::test_rows_that_equal_each_other_begin_and_end_one_by_one"
 _FILE = "airflow_backfill_provider/spark/former_rows.py"
 _WINDOWS = f"{KEPT_VIEWS}::test_what_is_kept_does_not_depend_on_the_windows"
-_SINCE = "tests/unit/sources/delta/test_followed_since.py"
+_SINCE = "tests/unit/sources/delta/test_windows_followed_since.py"
 _EXAMPLE = f"{KEPT_VIEWS}::test_the_worked_example_of_the_page"
 
 MUTANTS = (
@@ -19,6 +21,45 @@ MUTANTS = (
         old="if actions is None or not _are_there(log, _needed(actions)):",
         new="if actions is None:",
         killers=(f"{_SINCE}::test_a_vacuumed_table_since_the_last_file_that_it_removed",),
+    ),
+    Mutant(
+        name="former-rows-taken-for-present-ones",
+        breaks="A job that does not say which rows of a history it reads counts those that have ended.",
+        invariant="I6",
+        file="airflow_backfill_provider/jobs/resolution.py",
+        old="if not {*keep.columns} & {*used}:",
+        new="if not {*keep.columns}:",
+        killers=("tests/unit/jobs/test_former_rows.py::test_a_job_that_reads_former_rows_has_to_say_which",),
+    ),
+    Mutant(
+        name="all-rows-of-a-touched-group-begin",
+        breaks="A row of a group that an epoch leaves as it was ends and begins again.",
+        invariant="I1",
+        file=_UNITS,
+        old="stays = F.col(number) <= F.col(counterparts)",
+        new="stays = F.lit(False)",
+        killers=(_EQUAL_ROWS,),
+        spark=True,
+    ),
+    Mutant(
+        name="equal-rows-are-one",
+        breaks="Of two equal rows, one of which goes, none ends.",
+        invariant="I1",
+        file=_UNITS,
+        old="stays = F.col(number) <= F.col(counterparts)",
+        new="stays = F.col(counterparts) > 0",
+        killers=(_EQUAL_ROWS,),
+        spark=True,
+    ),
+    Mutant(
+        name="deleted-groups-leave-nothing",
+        breaks="A group that is gone does not keep its last rows.",
+        invariant="I1",
+        file=_UNITS,
+        old=".filter(~is_old | ~F.col(flag))",
+        new=".filter(~is_old)",
+        killers=(_EQUAL_ROWS,),
+        spark=True,
     ),
     Mutant(
         name="two-changes-become-one",

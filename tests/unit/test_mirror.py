@@ -147,6 +147,8 @@ WITHOUT = {
     "spark/shallow_rows.py": on_spark("test_warm_engine"),
     "spark/staged_files.py": on_spark("test_appending"),
     "spark/former_rows.py": on_spark("test_former_rows"),
+    "spark/former_units.py": on_spark("test_former_units"),
+    "spark/former_units_view.py": on_spark("test_former_units"),
     "shapes/row/former_rows.py": on_spark("test_former_rows"),
     "engine/forgetting.py": on_spark("test_former_rows"),
     "spark/touched_units.py": on_spark("test_unit_changes"),

@@ -33,7 +33,8 @@ from airflow_backfill_provider.core.job.adoption import require_possible
 from airflow_backfill_provider.core.job.beginning import BegunView
 from airflow_backfill_provider.core.job.job_file import read_yaml
 from airflow_backfill_provider.core.job.job_problems import explained
-from airflow_backfill_provider.core.job.keep import require_keepable
+from airflow_backfill_provider.core.job.keep import ValidBy
+from airflow_backfill_provider.core.job.keepable import require_keepable
 from airflow_backfill_provider.core.job.rate_limit import (
     AskedRate,
     PaceField,
@@ -245,7 +246,9 @@ class BackfillJob(BegunView):
     @model_validator(mode="after")
     def _supported_by_kinds(self) -> Self:
         shape = kinds.shape_of_job(self)
-        require_keepable(self.keep, shape, self.upstream, is_adopted=self.backfill_from is not None)
+        if self.keep.keeps_former_rows and self.others and "valid_by" not in self.model_fields_set:
+            object.__setattr__(self, "valid_by", ValidBy.EPOCH)
+        require_keepable(self, shape, self.upstream, self.refresh, several=bool(self.others))
         self.require_followable(self.query, self.all_upstreams.values(), keeps_arrangement=self.keep_arrangement)
         shape.require_job(self)
         named = kinds.strategy_of(self)

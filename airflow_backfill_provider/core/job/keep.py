@@ -1,24 +1,21 @@
 """
 Which rows a view keeps: the present ones, deleted ones beside them, or the history of each key.
 
-Both kinds of former rows are exact to the version of the upstream: a row is there from the version that wrote it to the
-one that changed or removed it, whatever windows the epochs had.
+Of a view of rows, both kinds of former rows are exact to the version of the upstream: a row is there from the version
+that wrote it to the one that changed or removed it, whatever windows the epochs had. Groups and joins have what they
+were after each epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.layout import ViewLayout
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.core.job.upstream import UpstreamDefinition
-    from airflow_backfill_provider.core.kinds import JobShape
 
 DELETED_AT = "_deleted_at"
 """The column with the version of the upstream that removed a row; null as long as it is there."""
@@ -67,11 +64,13 @@ class ValidBy(StrEnum):
     """
     What the columns for former rows say of the upstream's history.
 
-    ``version``: its versions. ``commit_time``: the times that its commits record in themselves.
+    ``version``: its versions. ``commit_time``: the times that its commits record in themselves. ``epoch``: nothing, but
+    the job's epochs; several upstreams have no version in common.
     """
 
     VERSION = "version"
     COMMIT_TIME = "commit_time"
+    EPOCH = "epoch"
 
 
 class KeptRows(ViewLayout):
@@ -81,8 +80,9 @@ class KeptRows(ViewLayout):
     :param keep: which rows the view keeps: ``latest``, the default, those of the query; ``deleted`` also rows that are
         gone, with the version that removed them in ``_deleted_at``; ``history`` all rows that each key had, with the
         versions of the upstream from ``_valid_from`` to before ``_valid_to``.
-    :param valid_by: whether these columns have the upstream's ``version``, the default, or its ``commit_time``; for
-        times, the upstream must have the table property ``delta.enableInCommitTimestamps``.
+    :param valid_by: whether these columns have the upstream's ``version``, the default, its ``commit_time``, or the
+        job's ``epoch``, the default of jobs with several upstreams. For times, the upstream must have the table
+        property ``delta.enableInCommitTimestamps``.
     """
 
     keep: Annotated[Keep, Field(exclude_if=lambda keep: keep is Keep.LATEST)] = Keep.LATEST
@@ -93,44 +93,6 @@ class KeptRows(ViewLayout):
         if self.valid_by is not ValidBy.VERSION and not self.keep.keeps_former_rows:
             raise InvalidJobError("valid_by: the view keeps no former rows; give keep, too, or leave valid_by out")
         return self
-
-
-def require_keepable(keep: Keep, shape: JobShape, upstream: UpstreamDefinition, *, is_adopted: bool) -> None:
-    """
-    Refuse a job whose view cannot keep former rows exactly, as far as its definition shows it.
-
-    :param shape: the shape of the job's query.
-    :param upstream: the upstream, or the one that leads.
-    :param is_adopted: whether an existing table becomes the view.
-    :raises InvalidJobError: with the reason.
-    """
-    if not keep.keeps_former_rows:
-        return
-    if not shape.keeps_former_rows:
-        raise _refused(
-            keep,
-            f"a view of shape {shape.name} does not keep former rows; only one of rows of one table does",
-            "make a view of the rows with keep first",
-        )
-    if not upstream.has_versions:
-        raise _refused(
-            keep,
-            f"changes of an upstream of kind {upstream.kind} have no versions of a table",
-            "make a view of its rows first, and name that view here once it is finished",
-        )
-    keys = {column.column.lower() for column in upstream.key}
-    if others := [name for name in upstream.distribution_key if name.lower() not in keys]:
-        raise _refused(
-            keep,
-            f"upstream.distribution_key has {', '.join(others)}, so a row may move between vnodes",
-            "name only columns of the key there",
-        )
-    if is_adopted:
-        raise _refused(
-            keep,
-            "the table of backfill_from does not say since when its rows are there",
-            "leave backfill_from out",
-        )
 
 
 def require_free_names(keep: Keep, columns: Iterable[str]) -> None:
@@ -145,7 +107,3 @@ def require_free_names(keep: Keep, columns: Iterable[str]) -> None:
             f"query: with keep: {keep}, the view has a column {taken[0].lower()} of its own; give the query's another "
             "alias"
         )
-
-
-def _refused(keep: Keep, why: str, instead: str) -> InvalidJobError:
-    return InvalidJobError(f"keep: {keep} is not possible: {why}; {instead}")

@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job.named_key import encoded_whole_key
 from airflow_backfill_provider.core.scan.keys import EncodedPosition
 from airflow_backfill_provider.jobs.backfill import Backfill
+from airflow_backfill_provider.shapes import resolved_query_of, shape_of
 
 
 class Forgetter(Exclusive, Protocol):
@@ -42,7 +43,9 @@ def forget_keys(backfill: Backfill, keys: Iterable[object], *, engine: Callable[
             f"forget: the view of job {settings.job['name']} keeps no former rows; a row that the upstream removes "
             "goes with the next epoch"
         )
-    chosen = [encoded_whole_key(key, settings.key_order, "key of the upstream", "forget") for key in keys]
+    order = resolved_query_of(settings).units(settings, by_key=False).order
+    what = "key of the upstream" if shape_of(settings.definition).has_keys else "unit of the view"
+    chosen = [encoded_whole_key(key, order, what, "forget") for key in keys]
     eraser = engine()
     with eraser.exclusive(backfill.job.state):
         # Another process may have rebuilt the job while this one waited for its turn.

@@ -296,7 +296,9 @@ def _outlook(
 
 def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, Any]:
     """Return the fields of a plan that say how the finished view is kept up to date."""
-    found = query_of(job).with_state(outlook.state_columns).upkeep(created=created)
+    # Groups with former rows are never folded.
+    is_chosen = created or job.keep.keeps_former_rows
+    found = query_of(job).with_state(outlook.state_columns).upkeep(created=is_chosen)
     if found is None:
         return {}
     is_appended = job.upstream.appends_only

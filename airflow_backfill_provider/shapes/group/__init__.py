@@ -24,6 +24,7 @@ class Group(Shape):
 
     name: ClassVar[str] = "group"
     replaces_columns: ClassVar[bool] = True
+    keeps_former_rows: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement", "source"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True

@@ -23,6 +23,7 @@ class Join(Shape):
 
     name: ClassVar[str] = "join"
     replaces_columns: ClassVar[bool] = True
+    keeps_former_rows: ClassVar[bool] = True
     has_keys: ClassVar[bool] = True
     takes_upstreams: ClassVar[bool] = True
     refreshes: ClassVar[frozenset[Refresh]] = INCREMENTAL_OR_AUTO

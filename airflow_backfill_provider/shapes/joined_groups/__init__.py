@@ -26,6 +26,7 @@ class JoinedGroups(Shape):
 
     name: ClassVar[str] = "joined_groups"
     replaces_columns: ClassVar[bool] = True
+    keeps_former_rows: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot", "arrangement"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     single_part: ClassVar[bool] = True

@@ -23,6 +23,7 @@ class Row(Shape):
     replaces_columns: ClassVar[bool] = True
     has_keys: ClassVar[bool] = True
     keeps_former_rows: ClassVar[bool] = True
+    former_rows_by_version: ClassVar[bool] = True
 
     def query(self, text: str) -> RowQuery:
         """Parse a row-level query."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.epoch.barrier import Barrier
-from airflow_backfill_provider.core.job.keep import ValidBy, require_free_names
+from airflow_backfill_provider.core.job.keep import ValidBy
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions
@@ -28,7 +26,6 @@ from airflow_backfill_provider.spark.former_rows import (
     began,
     beginning_at,
     rows_of_query,
-    with_columns_of,
 )
 from airflow_backfill_provider.spark.job_rows import literal
 from airflow_backfill_provider.spark.query import run_query
@@ -42,15 +39,6 @@ class FormerRowsWriter(RowWriter):
 
     The query runs over each row that a key had in the window, and not only over the last one.
     """
-
-    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
-        """Refuse what :class:`RowWriter` does, and a column of the query with a name that the view needs."""
-        require_free_names(self._context.job.keep, super().schema().names)
-        super().check(rows, table_properties)
-
-    def schema(self) -> StructType:
-        """Return the view's columns; those of the query come first."""
-        return with_columns_of(super().schema(), self._context.job.keep, self._context.job.valid_by)
 
     def write_part(
         self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier, *, since: TableVersions | None
@@ -137,7 +125,7 @@ class FormerRowsWriter(RowWriter):
         known = table_before(table, part, identity, barrier)
         if known is None:
             return
-        former = FormerRows(self._context.job.keep, super().schema(), self._key_outputs())
+        former = FormerRows(self._context.job.keep, self.schema(), self._key_outputs())
 
         def fresh(old: DataFrame) -> DataFrame:
             return former.after(old, self._steps(former, self._dated(versions, barrier)))

@@ -24,6 +24,7 @@ class Union(Shape):
 
     name: ClassVar[str] = "union"
     replaces_columns: ClassVar[bool] = True
+    keeps_former_rows: ClassVar[bool] = True
     strategies: ClassVar[frozenset[str] | None] = frozenset({"snapshot"})
     only_visibility: ClassVar[Visibility | None] = Visibility.ON_FINISH
     takes_upstreams: ClassVar[bool] = True
