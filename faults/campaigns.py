@@ -21,6 +21,7 @@ NAMES = (
     "groups",
     "joins",
     "lives",
+    "histories",
     "classes",
     "failpoints",
     "kills",

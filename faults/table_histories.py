@@ -48,11 +48,12 @@ class TableHistories:
             self._moments.append(newest)
 
     def rows_at(self, versions: Mapping[str, int]) -> TableRows:
-        """Return the rows of each table as of a version of it."""
-        return {
-            name: known[max(version for version in known if version <= versions[name])]
+        """Return the rows of each table as of a version of it; it has none before the first one that was recorded."""
+        newest = {
+            name: max((version for version in known if version <= versions[name]), default=-1)
             for name, known in self._versions.items()
         }
+        return {name: self._versions[name].get(version, ()) for name, version in newest.items()}
 
     def newest(self) -> TableRows:
         """Return the newest rows of each table that has any version."""

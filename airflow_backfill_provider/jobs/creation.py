@@ -210,7 +210,7 @@ def check_job(
     require_kept(seen.others, choice)
     if job.as_of is not None:
         require_followed(job, resolved, seen.described.offset, upstream, options)
-    require_times(job, seen.described.offset, upstream.latest(), options)
+    require_times(job, seen.described.offset, upstream, options)
     engine().check(job, resolved, seen.described.offset, choice.strategy.name, store.incarnations())
     return seen.described, resolved, choice.strategy
 

@@ -11,6 +11,8 @@ from airflow_backfill_provider.core.job.keep import ValidBy
 from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.lake.log.commit_times import recorded_times
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -33,13 +35,13 @@ def require_nothing_lost(settings: JobSettings, store: BackfillStore, *, discard
     )
 
 
-def require_times(job: BackfillJob, begin: Offset, newest: Offset, storage_options: Mapping[str, str] | None) -> None:
+def require_times(job: BackfillJob, begin: Offset, upstream: Source, storage_options: Mapping[str, str] | None) -> None:
     """
     Refuse to date the rows of a view by commits that record no time, or none that is later than the one before.
 
     :param begin: the version that the view begins at.
-    :param newest: the upstream's newest version.
     :raises UpstreamError: with the version.
     """
-    if job.valid_by is ValidBy.COMMIT_TIME and begin.number is not None and newest.number is not None:
-        recorded_times(DeltaLog(job.upstream.location, storage_options), begin.number - 1, newest.number)
+    if job.valid_by is ValidBy.COMMIT_TIME:
+        log = DeltaLog(job.upstream.location, storage_options)
+        recorded_times(log, version_of(begin) - 1, version_of(upstream.latest()))

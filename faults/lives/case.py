@@ -124,12 +124,13 @@ def _lived(random: random.Random, tables: tuple[DrawnTable, ...], chain: QueryCh
         is_damaged=beginning.is_adopted and random.random() < 0.3,
         query=first.text,
         fields=_fields(random, beginning, first, joins=names != [UPSTREAM]),
-        changes=(_some_changes(random, names), _some_changes(random, names)),
+        changes=(some_changes(random, names), some_changes(random, names)),
         steps=tuple(_steps(random, chain, first, names)),
     )
 
 
-def _some_changes(random: random.Random, names: list[str]) -> Changes:
+def some_changes(random: random.Random, names: list[str]) -> Changes:
+    """Return changes of some tables."""
     return tuple((random.choice(names), random.choice(_CHANGES)) for _ in range(random.randint(0, 2)))
 
 
@@ -144,7 +145,7 @@ def _steps(random: random.Random, chain: QueryChain, query: ChainedQuery, names:
         elif following.grouped and random.random() < 0.2:
             fields |= {"refresh": random.choice(("incremental", "auto"))}
         text = following if isinstance(following, str) else following.text
-        changes = _some_changes(random, names)
+        changes = some_changes(random, names)
         steps.append(Step(query=text, fields=fields, changes=changes, is_approved=random.random() < 0.8))
         if isinstance(following, str):
             break
