@@ -157,6 +157,10 @@ class ShapedQuery(ABC):
         del created
         return None
 
+    def upkeep_with_former_rows(self) -> Upkeep | None:
+        """Return the same of a view that keeps former rows; by default it is kept up to date as any other."""
+        return self.upkeep(created=True)
+
     def difference_to(self, other: ShapedQuery) -> DefinitionChange:
         """
         Return how another query of the same shape differs, which says other words; by default nothing is known of it.

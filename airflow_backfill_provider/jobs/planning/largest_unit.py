@@ -8,13 +8,20 @@ _ALL = 10
 """A group with more than one of so many rows is worth a warning."""
 
 
-def unit_warnings(largest: int | None, rows: int, *, computes_anew: bool, reads_units: bool) -> list[str]:
+FOLDED = "write aggregates that can be folded, or group by more columns"
+"""What to do about a large group that each change computes from all of its rows."""
+
+SMALLER = "group by more columns"
+"""The same, if the groups are not folded whatever the query is."""
+
+
+def unit_warnings(largest: int | None, rows: int, *, remedy: str, reads_units: bool) -> list[str]:
     """
     Return what the largest group costs, and what to do about it.
 
     :param largest: the rows of the upstream that it has; ``None`` if they were not counted.
     :param rows: the upstream's rows.
-    :param computes_anew: whether a change of a group computes it from all of its rows.
+    :param remedy: what to do if a change of a group computes it from all of its rows; empty if it does not.
     :param reads_units: whether history is read group by group.
     """
     if largest is None or largest * _ALL <= rows:
@@ -23,9 +30,6 @@ def unit_warnings(largest: int | None, rows: int, *, computes_anew: bool, reads_
     warnings = []
     if reads_units:
         warnings.append(f"{size}; one epoch reads it whole, above any rate limit: strategy snapshot has no such limit")
-    if computes_anew:
-        warnings.append(
-            f"{size}; a change of any of them computes the group from all of them: write aggregates that can be "
-            "folded, or group by more columns"
-        )
+    if remedy:
+        warnings.append(f"{size}; a change of any of them computes the group from all of them: {remedy}")
     return warnings

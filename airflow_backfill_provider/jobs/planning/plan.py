@@ -26,7 +26,7 @@ from airflow_backfill_provider.jobs import creation
 from airflow_backfill_provider.jobs.backfill import Backfill
 from airflow_backfill_provider.jobs.first_look import look
 from airflow_backfill_provider.jobs.look_back import look_at_beginning, require_followed
-from airflow_backfill_provider.jobs.planning.largest_unit import unit_warnings
+from airflow_backfill_provider.jobs.planning.largest_unit import FOLDED, SMALLER, unit_warnings
 from airflow_backfill_provider.jobs.planning.layout_warnings import layout_warnings
 from airflow_backfill_provider.jobs.planning.planned_adoption import PlannedAdoption, planned_adoption
 from airflow_backfill_provider.jobs.planning.planned_upstreams import PlannedUpstream, planned_upstreams
@@ -179,7 +179,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
             *unit_warnings(
                 largest_unit,
                 rows,
-                computes_anew=upkeep.get("refresh_rows") is not None,
+                remedy="" if upkeep.get("refresh_rows") is None else SMALLER if job.keep.keeps_former_rows else FOLDED,
                 reads_units=KINDS.named(outlook.strategy).reads_units,
             ),
             *layout_warnings(job, query, list(described.types), rows),
@@ -296,9 +296,8 @@ def _outlook(
 
 def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, Any]:
     """Return the fields of a plan that say how the finished view is kept up to date."""
-    # Groups with former rows are never folded.
-    is_chosen = created or job.keep.keeps_former_rows
-    found = query_of(job).with_state(outlook.state_columns).upkeep(created=is_chosen)
+    query, keeps = query_of(job).with_state(outlook.state_columns), job.keep.keeps_former_rows
+    found = query.upkeep_with_former_rows() if keeps else query.upkeep(created=created)
     if found is None:
         return {}
     is_appended = job.upstream.appends_only
@@ -308,7 +307,8 @@ def _upkeep(job: BackfillJob, outlook: _Outlook, *, created: bool) -> dict[str, 
         "technique": found.technique,
         "technique_reason": found.reason,
         "refresh": job.refresh,
-        "break_even": break_even(cost, outlook.rows) if cost else None,
+        # Nor is one that keeps former rows.
+        "break_even": break_even(cost, outlook.rows) if cost and not keeps else None,
         "cost": cost,
         "refresh_reads": (found.reads_appended if is_appended else "") or found.reads,
         "refresh_rows": outlook.rows if found.reads_all else None,

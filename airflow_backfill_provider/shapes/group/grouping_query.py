@@ -80,11 +80,14 @@ class GroupingQuery(queries.ShapedQuery):
         reason = self.why_not_folded
         if reason is None and not created:
             return MAYBE_FOLDED
-        because = (
-            "its types cannot be folded, the view keeps former rows, or the job is older than folds"
-            if reason is None
-            else str(reason)
-        )
+        because = "its types cannot be folded, or the job is older than folds" if reason is None else str(reason)
+        return self._sliced(because)
+
+    def upkeep_with_former_rows(self) -> queries.Upkeep:
+        """Return that its groups are computed anew."""
+        return self._sliced("the view keeps former rows")
+
+    def _sliced(self, because: str) -> queries.Upkeep:
         return sliced(because, is_global=self.is_global, cost=SLICE if self.aggregates else WINDOWS)
 
     def inexact(self, columns: Collection[str]) -> frozenset[str]:

@@ -167,6 +167,14 @@ def test_a_plan_says_how_the_view_will_be_kept_up_to_date(lake, job, technique, 
     assert reads in plan.refresh_reads
 
 
+def test_groups_with_former_rows_are_computed_anew_and_never_all_of_them(lake):
+    query = "SELECT status, count(*) AS n FROM upstream GROUP BY status"
+    found = make_plan(planned(lake, range(20), rate_limit=None, query=query, keep="history").backfill)
+    assert (found.technique, found.break_even) == ("slice", None)
+    assert found.technique_reason.endswith("computed anew, because the view keeps former rows")
+    assert found.warnings[0].endswith("all of them: group by more columns")
+
+
 @pytest.mark.parametrize(
     ("query", "largest"),
     [
