@@ -31,10 +31,10 @@ def forget_keys(backfill: Backfill, keys: Iterable[object], *, engine: Callable[
     """
     Erase the former rows of some keys.
 
-    :param keys: each a value, or a list with a value for each key column.
+    :param keys: each a value, or a list with a value for each column of the key, or of those that identify a group.
     :param engine: makes the engine when it is needed; starting Spark takes seconds.
     :returns: how many rows were erased.
-    :raises InvalidJobError: if the view keeps no former rows, or a key is not one of the upstream's.
+    :raises InvalidJobError: if the view keeps no former rows, or a key is none of the upstream's or of its groups.
     :raises MaterializedViewError: if the job's view is missing or replaced.
     """
     settings = backfill.settings()
