@@ -29,7 +29,6 @@ from airflow_backfill_provider.engine.expected import (
     vnode_of,
     vnode_of_unit,
 )
-from airflow_backfill_provider.shapes import KINDS as SHAPES
 from airflow_backfill_provider.shapes import query_of, resolved_query_of, row_units_of, shape_of
 from airflow_backfill_provider.shapes.job_query import JobQuery
 from airflow_backfill_provider.shapes.queries import Units
@@ -168,8 +167,7 @@ class ComparedSides:
         # The upstream's log may no longer tell the time of the version.
         newest = {ValidBy.VERSION: pinned.upstream_version.number, ValidBy.EPOCH: pinned.epoch}.get(job.valid_by)
         rows = self._table().filter(self._unit().between(*vnodes))
-        by_version = SHAPES.named(self.settings.shape).former_rows_by_version
-        contradicting = broken_keys if by_version else contradicting_units
+        contradicting = broken_keys if shape_of(job).former_rows_by_version else contradicting_units
         if count := contradicting(rows, keep, self.key, F.lit(newest)).count():
             raise MaterializedViewError(
                 f"materialized_view: the rows of {count} keys in version {self.pinned.view_version} of {self.location} "

@@ -121,8 +121,9 @@ class SparkEngine:
                 rows = job_rows.at(offset)
             writer = self._tables.writer(job, shape_of_job(job).name, upstream, job_rows)
             writer.check(rows, job.table_properties)
-            require_free_names(job.keep, writer.schema().names)
-            columns = with_columns_of(writer.schema(), job.keep, job.valid_by)
+            schema = writer.schema()
+            require_free_names(job.keep, schema.names)
+            columns = with_columns_of(schema, job.keep, job.valid_by)
             require_layout(job, columns, self._storage_options, exists=exists)
             expected = table.row_count(offset)
             if not is_checked and (KINDS.named(strategy).checks_all_keys or expected <= CHECKED_AT_CREATION):

@@ -17,6 +17,10 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType, Ti
 
 from airflow_backfill_provider.core.job.keep import DELETED_AT, IS_CURRENT, VALID_FROM, VALID_TO, Keep, ValidBy
 from airflow_backfill_provider.core.scan.columns import own_columns
+from airflow_backfill_provider.core.scan.offset import Offset
+from airflow_backfill_provider.lake.log.commit_times import recorded_times
+from airflow_backfill_provider.lake.log.delta_log import DeltaLog
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.spark.row_hash import row_hashes
 from airflow_backfill_provider.spark.spark_errors import DUPLICATE_KEY
@@ -39,6 +43,33 @@ def began(by: ValidBy, value: Column) -> Column:
 def rows_of_query(view: DataFrame, keep: Keep) -> DataFrame:
     """Return those rows of a view that the query gives, with the query's columns."""
     return view.filter(keep.is_present_in_sql).drop(*keep.columns) if keep.keeps_former_rows else view
+
+
+def began_at(by: ValidBy, offset: Offset, log: DeltaLog) -> Column:
+    """
+    Return what the view has of a version of the upstream, unless it has epochs.
+
+    :param log: the upstream's log.
+    """
+    version = version_of(offset)
+    value = recorded_times(log, version - 1, version)[version] if by is ValidBy.COMMIT_TIME else version
+    return began(by, F.lit(value))
+
+
+def replaced_columns(keep: Keep, columns: Sequence[str]) -> tuple[str, ...]:
+    """
+    Return the columns of a view that tell which of its rows may be replaced.
+
+    Of a history these are the rows that have not ended yet, so rows that have ended are not read again.
+
+    :param columns: those that tell keys, or units, apart.
+    """
+    return (*columns, IS_CURRENT) if keep is Keep.HISTORY else tuple(columns)
+
+
+def replaced_units(keep: Keep, touched: DataFrame) -> DataFrame:
+    """Return keys, or units, with the columns of :func:`replaced_columns`."""
+    return touched.withColumn(IS_CURRENT, F.lit(True)) if keep is Keep.HISTORY else touched
 
 
 def is_former(keep: Keep, prefix: str = "") -> str:
@@ -81,7 +112,6 @@ def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: Column)
     :param keys: the view's columns that hold the key.
     :param up_to: what the view has of the newest version that it has seen; null if that is not known.
     """
-    own = own_columns(view.columns)
     of_key = Window.partitionBy(*map(column, keys))
     if keep is Keep.DELETED:
         broken = (F.count("*").over(of_key) > 1) | F.coalesce(F.col(DELETED_AT) > up_to, F.lit(False))
@@ -89,9 +119,13 @@ def broken_keys(view: DataFrame, keep: Keep, keys: Sequence[str], up_to: Column)
         begins, ends = F.col(VALID_FROM), F.col(VALID_TO)
         follower = F.lead(begins).over(of_key.orderBy(begins, ends.asc_nulls_last()))
         broken = contradicts_itself(up_to) | (follower.isNotNull() & (ends.isNull() | (ends > follower)))
-    flag = own.named("is_broken")
-    found = view.withColumn(flag, F.coalesce(broken, F.lit(False)))
-    return found.filter(F.col(flag)).select(*map(column, keys)).distinct()
+    return with_broken(view, broken).select(*map(column, keys)).distinct()
+
+
+def with_broken(view: DataFrame, broken: Column) -> DataFrame:
+    """Return the rows of a view that meet a condition, which may look at other rows and be null."""
+    flag = own_columns(view.columns).named("is_broken")
+    return view.withColumn(flag, F.coalesce(broken, F.lit(False))).filter(F.col(flag))
 
 
 def contradicts_itself(up_to: Column) -> Column:
@@ -122,17 +156,12 @@ class FormerRows:
 
     @property
     def unit(self) -> tuple[str, ...]:
-        """
-        The columns of the view that tell which rows changes of a key may replace.
-
-        Of a history that is the row that has not ended yet, so rows that have ended are not read again.
-        """
-        return (*self.keys, IS_CURRENT) if self.keep is Keep.HISTORY else tuple(self.keys)
+        """The columns of the view that tell which rows changes of a key may replace."""
+        return replaced_columns(self.keep, self.keys)
 
     def units_of(self, keys: DataFrame) -> DataFrame:
         """Return the units that changes of some keys touch."""
-        touched = keys.select(*map(column, self.keys))
-        return touched.withColumn(IS_CURRENT, F.lit(True)) if self.keep is Keep.HISTORY else touched
+        return replaced_units(self.keep, keys.select(*map(column, self.keys)))
 
     def written(self, rows: DataFrame, version: Column, appeared: Column) -> DataFrame:
         """

@@ -17,7 +17,13 @@ from pyspark.sql.types import StructType
 from airflow_backfill_provider.core.job.keep import DELETED_AT, IS_CURRENT, VALID_FROM, VALID_TO, Keep
 from airflow_backfill_provider.core.scan.columns import own_columns
 from airflow_backfill_provider.sources.shared.by_key import column
-from airflow_backfill_provider.spark.former_rows import beginning_at, contradicts_itself
+from airflow_backfill_provider.spark.former_rows import (
+    beginning_at,
+    contradicts_itself,
+    replaced_columns,
+    replaced_units,
+    with_broken,
+)
 from airflow_backfill_provider.spark.row_hash import row_hashes
 
 _IS_OLD, _HASHES, _NUMBER, _COUNTERPARTS = "is_old", ("hash_1", "hash_2"), "number", "counterparts"
@@ -40,15 +46,13 @@ class FormerUnits:
     @property
     def replaced(self) -> tuple[str, ...]:
         """The columns of the view that tell which of its rows are replaced; ended rows of a history never are."""
-        return (*self.units, IS_CURRENT) if self.keep is Keep.HISTORY else tuple(self.units)
+        return replaced_columns(self.keep, self.units)
 
     def touched(self, units: DataFrame) -> DataFrame:
         """Return units with the columns of :attr:`replaced`."""
-        if self.keep is not Keep.HISTORY:
-            return units
-        if not self.units:
-            return units.sparkSession.range(1).select(F.lit(True).alias(IS_CURRENT))
-        return units.withColumn(IS_CURRENT, F.lit(True))
+        # The only unit of a view has no columns, and then it may have no row here.
+        touched = units if self.units else units.sparkSession.range(1).select()
+        return replaced_units(self.keep, touched)
 
     def after(self, old: DataFrame, fresh: DataFrame, at: Column) -> DataFrame:
         """
@@ -115,6 +119,5 @@ def contradicting_units(view: DataFrame, keep: Keep, units: Sequence[str], up_to
         broken = (F.some(is_marked).over(of_unit) & F.some(~is_marked).over(of_unit)) | (F.col(DELETED_AT) > up_to)
     else:
         broken = contradicts_itself(up_to)
-    flag = own_columns(view.columns).named("is_broken")
-    found = view.withColumn(flag, F.coalesce(broken, F.lit(False))).filter(F.col(flag))
+    found = with_broken(view, broken)
     return found.select(*map(column, units)).distinct() if units else found.limit(1).select(F.lit(1))

@@ -11,10 +11,9 @@ from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.keep import ValidBy
 from airflow_backfill_provider.core.scan.offset import Offset
-from airflow_backfill_provider.lake.log.commit_times import recorded_times
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
 from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
-from airflow_backfill_provider.spark.former_rows import began, beginning_at
+from airflow_backfill_provider.spark.former_rows import began, began_at, beginning_at
 from airflow_backfill_provider.spark.former_units import FormerUnits
 from airflow_backfill_provider.spark.replaced_units import replace_following, table_before
 from airflow_backfill_provider.spark.view import MaterializedView
@@ -69,10 +68,4 @@ class FormerUnitsView(MaterializedView):
         by = self._job.valid_by
         if by is ValidBy.EPOCH:
             return began(by, F.lit(barrier.epoch))
-        version = offset.number
-        if version is None:
-            raise TypeError(f"offset {offset} is not the version of a table")
-        if by is ValidBy.VERSION:
-            return began(by, F.lit(version))
-        log = DeltaLog(self._job.upstream.location, self.storage_options)
-        return began(by, F.lit(recorded_times(log, version - 1, version)[version]))
+        return began_at(by, offset, DeltaLog(self._job.upstream.location, self.storage_options))

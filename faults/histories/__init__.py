@@ -14,22 +14,15 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from faults.campaign import RIGHT, Campaign, Outcome
+from faults.campaign import Campaign, Outcome
 from faults.drawn_cases import drawn_cases
 from faults.histories.case import Past, a_past
 from faults.histories.playing import Game
-from faults.table_histories import QueryFails
 
 
 def play(past: Past, spark: SparkSession, folder: Path) -> Outcome:
     """Play a case; it ends right, or as soon as Spark fails on the query itself."""
-    game, result = Game(past, spark, folder), RIGHT
-    try:
-        game.play()
-    except QueryFails:
-        result = "QueryFailedError"
-    counts = ", ".join(f"{count} {what}" for what, count in sorted(game.happened.items()))
-    return Outcome(result, game.checks, f"{counts} | {past.summary()}")
+    return Game(past, spark, folder).outcome(past.summary())
 
 
 CAMPAIGN = Campaign(

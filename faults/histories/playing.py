@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,27 +15,20 @@ from airflow_backfill_provider.core.errors import QueryFailedError
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.keep import Keep, ValidBy
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.engine.spark_engine import SparkEngine
-from airflow_backfill_provider.jobs import creation
-from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
-from faults.epoch_attempts import POINTS, EpochAttempts, newest_epoch
+from faults.epoch_attempts import newest_epoch
 from faults.groups.truth import differences, require_same
 from faults.histories.case import Past
-from faults.lives.tables import UPSTREAM, PlayedTables
+from faults.lives.tables import UPSTREAM
+from faults.one_view import OneViewGame
 from faults.shapes.truth import values_of
 from tests import former_units, kept_histories
-from tests.dying import died
-from tests.integration.engine.lakehouse import Lakehouse
-
-MOST_EPOCHS = 40
-"""The most epochs between two changes; a job has few rows."""
 
 Row = tuple[Any, ...]
 
 
-class Game:
+class Game(OneViewGame):
     """
     Plays one case.
 
@@ -46,14 +38,8 @@ class Game:
     """
 
     def __init__(self, past: Past, spark: SparkSession, folder: Path) -> None:
+        super().__init__(past.tables, past.seed, spark, folder)
         self.past = past
-        self.checks = 0
-        self.happened: Counter[str] = Counter()
-        self._random = random.Random(past.seed)
-        self._tables = PlayedTables(past.tables, spark, folder / "tables")
-        self._lake = Lakehouse(spark, folder / "job")
-        self._lake.engine = SparkEngine(spark.newSession())
-        self._attempts = EpochAttempts(self._lake, self._random, self._lake.inject)
         self._since = 0
         self._states: dict[int, list[Row]] = {}
         """What the view has of an epoch → the query's rows after it, once the view is finished."""
@@ -64,7 +50,7 @@ class Game:
         first, *others = self.past.changes
         self._tables.change(first)
         try:
-            self._create()
+            self._created()
             self._all_epochs()
             for changes in others:
                 self._tables.change(changes)
@@ -74,34 +60,19 @@ class Game:
         except QueryFailedError as error:
             self._tables.require_failing([self.past.query], error)
 
-    def _create(self) -> None:
-        """Create the job; attempts die at times."""
+    def _created(self) -> None:
         fields = {"query": self.past.query, **self._tables.definition, **self.past.fields}
         self._since = 0 if self.past.begins_earlier else self._tables.newest.get(UPSTREAM, 0)
         if self.past.begins_earlier:
             fields["as_of"] = self._random.choice((0, "oldest"))
         self._lake.job = BackfillJob(name="past", materialized_view=self._lake.view_path, **fields)
-        backfill = self._lake.backfill
-        if self._random.random() < 0.3:
-            died(self._random.choice(POINTS), lambda: self._lake.start_job(creation.create_job, backfill))
-        self._lake.start_job(creation.create_job, backfill)
+        self._create(self._lake.backfill)
 
     # Epochs.
 
-    def _some_epochs(self) -> None:
-        for _ in range(self._random.choice((0, 1, 1, 2, MOST_EPOCHS))):
-            if not self._epoch():
-                return
-
-    def _all_epochs(self) -> None:
-        for _ in range(MOST_EPOCHS):
-            if not self._epoch():
-                return
-        raise WrongError(f"I4: something is still due after {MOST_EPOCHS} epochs")
-
     def _epoch(self) -> bool:
         """Run an epoch in some way, and compare the present rows; return whether there was anything to do."""
-        barrier = self._lake.inject()
+        barrier = self._inject()
         if barrier is None:
             return False
         before = len([*self._lake.barriers()])
@@ -164,9 +135,7 @@ class Game:
             self._require_states()
         elif self.past.identity is not None:
             self._require_last_rows(self.past.identity)
-        outcome = verifier.compare_now(self._lake.backfill, self._lake.engine)
-        if not outcome.equal:
-            raise WrongError(f"the verification finds differences that are none: {outcome}")
+        self._require_verified()
 
     def _require_versions(self) -> None:
         """Compare former rows with the rows of each version of the table."""

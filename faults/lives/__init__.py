@@ -14,22 +14,15 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from faults.campaign import RIGHT, Campaign, Outcome
+from faults.campaign import Campaign, Outcome
 from faults.drawn_cases import drawn_cases
 from faults.lives.case import Life, a_life
 from faults.lives.playing import Game
-from faults.table_histories import QueryFails
 
 
 def play(life: Life, spark: SparkSession, folder: Path) -> Outcome:
     """Play a case; it ends right, or as soon as Spark fails on the query itself."""
-    game, result = Game(life, spark, folder), RIGHT
-    try:
-        game.play()
-    except QueryFails:
-        result = "QueryFailedError"
-    counts = ", ".join(f"{count} {what}" for what, count in sorted(game.happened.items()))
-    return Outcome(result, game.checks, f"{counts} | {life.summary()}")
+    return Game(life, spark, folder).outcome(life.summary())
 
 
 CAMPAIGN = Campaign(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,31 +20,27 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job.definition import BackfillJob
 from airflow_backfill_provider.core.job.sql import quote
-from airflow_backfill_provider.engine.spark_engine import SparkEngine
-from airflow_backfill_provider.jobs import changed_query, creation, cut_over, succession
+from airflow_backfill_provider.jobs import changed_query, cut_over, succession
 from airflow_backfill_provider.jobs.backfill import Backfill
-from airflow_backfill_provider.jobs.verification import verifier
 from airflow_backfill_provider.jobs.verification.view_differences import compare_waiting
 from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import WrongError
-from faults.epoch_attempts import POINTS, EpochAttempts, newest_epoch
+from faults.epoch_attempts import POINTS, newest_epoch
 from faults.groups.truth import require_same
 from faults.lives.case import Beginning, Life, Step
-from faults.lives.tables import UPSTREAM, PlayedTables
+from faults.lives.tables import UPSTREAM
+from faults.one_view import MOST_EPOCHS, OneViewGame
 from faults.shapes.truth import values_of
 from faults.shapes.writers import newest_version
 from tests.dying import died
-from tests.integration.engine.lakehouse import TESTER, Lakehouse
+from tests.integration.engine.lakehouse import TESTER
 from tests.integration.engine.succeeding import step as step_of_rebuild
-
-MOST_EPOCHS = 40
-"""The most epochs between two changes; a job has few rows."""
 
 Seen = tuple[list[str], list[str]]
 """What a reader of one version of the view sees: its columns, and its rows."""
 
 
-class Game:
+class Game(OneViewGame):
     """
     Plays one case.
 
@@ -56,14 +50,8 @@ class Game:
     """
 
     def __init__(self, life: Life, spark: SparkSession, folder: Path) -> None:
+        super().__init__(life.tables, life.seed, spark, folder)
         self.life = life
-        self.checks = 0
-        self.happened: Counter[str] = Counter()
-        self._random = random.Random(life.seed)
-        self._tables = PlayedTables(life.tables, spark, folder / "tables")
-        self._lake = Lakehouse(spark, folder / "job")
-        self._lake.engine = SparkEngine(spark.newSession())
-        self._attempts = EpochAttempts(self._lake, self._random, self._inject)
         self._fields: dict[str, Any] = dict(life.fields)
         self._query = life.query
         self._incarnation = ""
@@ -146,24 +134,9 @@ class Game:
         return there > 0
 
     def _created(self) -> None:
-        """Create the job; attempts die at times."""
-        backfill = self._define(self.life.query)
-        if self._random.random() < 0.3:
-            died(self._random.choice(POINTS), lambda: self._lake.start_job(creation.create_job, backfill))
-        self._lake.start_job(creation.create_job, backfill)
+        self._create(self._define(self.life.query))
 
     # Epochs.
-
-    def _some_epochs(self) -> None:
-        for _ in range(self._random.choice((0, 1, 1, 2, MOST_EPOCHS))):
-            if not self._epoch():
-                return
-
-    def _all_epochs(self) -> None:
-        for _ in range(MOST_EPOCHS):
-            if not self._epoch():
-                return
-        raise WrongError(f"I4: something is still due after {MOST_EPOCHS} epochs")
 
     def _inject(self) -> Barrier | None:
         """Pin the next barrier, and remember which query it is of."""
@@ -290,6 +263,4 @@ class Game:
         else:
             raise WrongError("I4: a rebuild never takes the view's place")
         self._require(self.life.queries[-1], self._tables.newest, "I4: at the end")
-        outcome = verifier.compare_now(self._lake.backfill, self._lake.engine)
-        if not outcome.equal:
-            raise WrongError(f"the verification finds differences that are none: {outcome}")
+        self._require_verified()

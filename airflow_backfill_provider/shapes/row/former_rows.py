@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.epoch.barrier import Barrier
 from airflow_backfill_provider.core.job.keep import ValidBy
 from airflow_backfill_provider.core.scan.columns import own_columns
-from airflow_backfill_provider.core.scan.offset import Offset
 from airflow_backfill_provider.core.scan.table_version import TableVersions
 from airflow_backfill_provider.lake.log.commit_times import recorded_times
 from airflow_backfill_provider.lake.log.delta_log import DeltaLog
@@ -19,11 +18,13 @@ from airflow_backfill_provider.lake.tables.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.changes import Changes
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.writer import RowWriter
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.sources.shared.by_key import column
 from airflow_backfill_provider.sources.shared.kept_rows import KEPT
 from airflow_backfill_provider.spark.former_rows import (
     FormerRows,
     began,
+    began_at,
     beginning_at,
     rows_of_query,
 )
@@ -45,10 +46,8 @@ class FormerRowsWriter(RowWriter):
     ) -> None:
         """Append the rows that pass the query, each from the version on that it was read as of."""
         del since
-        job, version = self._context.job, _version_of(barrier.chunk_offset)
-        is_dated = job.valid_by is ValidBy.COMMIT_TIME
-        value = recorded_times(self._log, version - 1, version)[version] if is_dated else version
-        begins = began(job.valid_by, F.lit(value))
+        job = self._context.job
+        begins = began_at(job.valid_by, barrier.chunk_offset, self._log)
         fresh = beginning_at(self._context.run(rows), job.keep, begins)
         self._context.view.append(fresh, part, identity, barrier)
 
@@ -138,9 +137,9 @@ class FormerRowsWriter(RowWriter):
         by, offset = self._context.job.valid_by, self._rows.change_offset
         if by is ValidBy.VERSION:
             return versions.withColumn(offset, began(by, F.col(offset)))
-        end = _version_of(barrier.upstream.to_offset)
+        end = version_of(barrier.upstream.to_offset)
         # Also versions without changes are read: then each time is later than all times before it.
-        times = recorded_times(self._log, min(_version_of(barrier.changes_after), end - 1), end)
+        times = recorded_times(self._log, min(version_of(barrier.changes_after), end - 1), end)
         version, time = own_columns(versions.columns).numbered("time", 2)
         found = self._context.spark.createDataFrame([*times.items()], f"{version} BIGINT, {time} BIGINT")
         joined = versions.join(F.broadcast(found), F.col(offset) == F.col(version))
@@ -169,9 +168,3 @@ class FormerRowsWriter(RowWriter):
         """Return the keys of changes under the names that the view has for them, and other columns."""
         outputs = zip(self._rows.key.names, self._key_outputs(), strict=True)
         return versions.select(*(column(name).alias(output) for name, output in outputs), *map(column, others))
-
-
-def _version_of(offset: Offset) -> int:
-    if offset.number is None:
-        raise TypeError(f"offset {offset} is not the version of a table")
-    return offset.number

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.job.sql import quote
 from airflow_backfill_provider.jobs import creation, mutations
 from airflow_backfill_provider.jobs.maintenance.forgetting import forget_keys
 from airflow_backfill_provider.jobs.row_questions import why
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.spark.former_rows import with_columns_of
 from airflow_backfill_provider.spark.former_units import FormerUnits, contradicting_units
 from docs.blocks import ROOT
@@ -140,6 +141,12 @@ class Shop(Lakehouse):
             self.spark.read.format("delta").load(f"{self.folder}/{name}").createOrReplaceTempView(name)
         return Counter(map(tuple, self.spark.sql(self.query).collect()))
 
+    def point(self) -> int:
+        """Return what the view has of the newest epoch."""
+        assert self.job is not None
+        *_, newest = self.barriers()
+        return newest.epoch if self.job.valid_by is ValidBy.EPOCH else version_of(newest.upstream.to_offset)
+
     def kept(self) -> Counter[tuple[Any, ...]]:
         """Return the view's rows, each with the columns of its past."""
         assert self.job is not None
@@ -183,17 +190,14 @@ def test_a_history_has_what_each_epoch_left(shop: Shop, query: str, fields: dict
     shop.begin(query, keep="history", **fields)
     shop.finish()
     assert shop.job is not None
-    is_by_epoch = shop.job.valid_by is ValidBy.EPOCH
     states: dict[int, Counter[tuple[Any, ...]]] = {}
     for _ in range(rounds):
-        barrier = [*shop.barriers()][-1]
-        states[barrier.epoch if is_by_epoch else barrier.upstream.to_offset.number or 0] = shop.rows()
+        states[shop.point()] = shop.rows()
         for _ in range(shop.chance.randint(1, 2)):
             shop.change()
         died(shop.chance.choice(DEATHS), shop.finish)
         shop.finish()
-    barrier = [*shop.barriers()][-1]
-    states[barrier.epoch if is_by_epoch else barrier.upstream.to_offset.number or 0] = shop.rows()
+    states[shop.point()] = shop.rows()
     first = min(states)
     # What several epochs of a first load wrote, they wrote at several points.
     found = Counter({(row, max(begin, first), *rest): n for (row, begin, *rest), n in shop.kept().items()})
@@ -236,9 +240,7 @@ def test_units_that_are_gone_keep_their_last_rows(shop: Shop, query: str, unit: 
     assert shop.job is not None
     states: dict[int, Counter[tuple[Any, ...]]] = {}
     for _ in range(5):
-        barrier = [*shop.barriers()][-1]
-        is_by_epoch = shop.job.valid_by is ValidBy.EPOCH
-        states[barrier.epoch if is_by_epoch else barrier.upstream.to_offset.number or 0] = shop.rows()
+        states[shop.point()] = shop.rows()
         assert shop.kept() == former_units.deleted_of(states, lambda row: row[:unit])
         shop.change()
         shop.finish()

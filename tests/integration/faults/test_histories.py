@@ -10,28 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.campaign import WrongError
-from faults.groups.tables import Table
 from faults.histories import play
 from faults.histories.case import Past
 from faults.histories.playing import Game, Row
-from faults.lives.tables import DrawnTable
-from faults.shapes.case import Case, Column
+from tests.integration.faults.small_table import TABLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
-ID, SHOP, AMOUNT = (
-    Column(name=name, type=kind) for name, kind in (("id", "long"), ("shop", "string"), ("amount", "integer"))
-)
-UPSTREAM = Case(
-    rows_seed=3,
-    writer="delta-rs",
-    columns=(ID, SHOP, AMOUNT),
-    key=(("id", False),),
-    rows=12,
-    files=1,
-)
 ROWS = Past(
-    tables=(DrawnTable("upstream", Table((ID,), (SHOP,), (AMOUNT,)), UPSTREAM),),
+    tables=(TABLE,),
     seed=1,
     query="SELECT id, shop FROM upstream WHERE amount > 0",
     identity=1,

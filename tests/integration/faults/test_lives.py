@@ -9,28 +9,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.campaign import WrongError
-from faults.groups.tables import Table
 from faults.lives import play
 from faults.lives.case import Beginning, Life, Step
 from faults.lives.playing import Game
-from faults.lives.tables import DrawnTable
-from faults.shapes.case import Case, Column
+from tests.integration.faults.small_table import TABLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
-ID, SHOP, AMOUNT = (
-    Column(name=name, type=kind) for name, kind in (("id", "long"), ("shop", "string"), ("amount", "integer"))
-)
-UPSTREAM = Case(
-    rows_seed=3,
-    writer="delta-rs",
-    columns=(ID, SHOP, AMOUNT),
-    key=(("id", False),),
-    rows=20,
-    files=1,
-)
 LIFE = Life(
-    tables=(DrawnTable("upstream", Table((ID,), (SHOP,), (AMOUNT,)), UPSTREAM),),
+    tables=(TABLE,),
     seed=1,
     beginning=Beginning.ADOPTED_FROM_A_COPY,
     is_damaged=True,
